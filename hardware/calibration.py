@@ -1,0 +1,112 @@
+"""Per-robot calibration: joint zeros and the IMU's mounting, in one strict TOML file.
+
+The file holds what differs between two ducks built from the same parts. A duck without a file uses
+`Calibration()`: no offsets, and the mounting of the bus IMU board (its z axis along the trunk's x).
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import tomllib
+from dataclasses import dataclass, field
+from math import isfinite, sqrt
+from pathlib import Path
+from typing import Any
+
+from hardware.errors import ConfigError
+from hardware.joints import JOINT_NAMES, NUM_JOINTS
+
+IMU_BOARD_MOUNTING = (sqrt(0.5), 0.0, sqrt(0.5), 0.0)
+"""Quaternion (w, x, y, z) that turns the bus board's vectors into the trunk frame: +90 degrees about y."""
+MAX_OFFSET = 0.5
+"""Largest joint offset a file may hold [rad]; a horn one spline tooth off is 0.27 rad."""
+MAX_FILE_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What one duck's parts deviate by.
+
+    Attributes:
+        joint_offsets: servo angle at the joint's zero, in joint order (14 values) [rad].
+        imu_mounting: quaternion (w, x, y, z) from IMU axes to trunk axes.
+    """
+
+    joint_offsets: tuple[float, ...] = (0.0,) * NUM_JOINTS
+    imu_mounting: tuple[float, float, float, float] = field(default=IMU_BOARD_MOUNTING)
+
+    def __post_init__(self) -> None:
+        if len(self.joint_offsets) != NUM_JOINTS:
+            raise ConfigError(f"joint_offsets needs {NUM_JOINTS} values, not {len(self.joint_offsets)}")
+        for name, offset in zip(JOINT_NAMES, self.joint_offsets, strict=True):
+            if not (isfinite(offset) and abs(offset) <= MAX_OFFSET):
+                raise ConfigError(f"offset of {name} is {offset!r} rad; it must be within +-{MAX_OFFSET} rad")
+        if len(self.imu_mounting) != 4:
+            raise ConfigError(f"imu_mounting needs 4 values (w, x, y, z), not {len(self.imu_mounting)}")
+        norm = sqrt(sum(q * q for q in self.imu_mounting))
+        if not (isfinite(norm) and abs(norm - 1) <= 1e-3):
+            raise ConfigError(f"imu_mounting {self.imu_mounting} has norm {norm:g}; a rotation has norm 1")
+
+
+def load_calibration(path: Path) -> Calibration:
+    """Read a calibration file.
+
+    Raises:
+        ConfigError: the file is absent, too large, not TOML, or holds an unknown or bad value.
+    """
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise ConfigError(f"{path} is larger than {MAX_FILE_BYTES} bytes; it is no calibration file")
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot read the calibration {path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}") from error
+    _refuse_unknown(path, "the file", data, {"joint_offsets", "imu"})
+    offsets = _table(path, data, "joint_offsets")
+    _refuse_unknown(path, "[joint_offsets]", offsets, set(JOINT_NAMES))
+    imu = _table(path, data, "imu")
+    _refuse_unknown(path, "[imu]", imu, {"mounting"})
+    mounting = imu.get("mounting", list(IMU_BOARD_MOUNTING))
+    if not isinstance(mounting, list) or len(mounting) != 4:
+        raise ConfigError(f"{path}: [imu] mounting must be four numbers (w, x, y, z), not {mounting!r}")
+    w, x, y, z = (_number(path, "[imu] mounting", value) for value in mounting)
+    return Calibration(
+        tuple(_number(path, name, offsets.get(name, 0.0)) for name in JOINT_NAMES), (w, x, y, z)
+    )
+
+
+def save_calibration(calibration: Calibration, path: Path) -> None:
+    """Write a calibration file that reads back equal; the old file stays until the new one is whole."""
+    lines = ["# What this duck's parts deviate by. Angles in rad.", "[joint_offsets]"]
+    pairs = zip(JOINT_NAMES, calibration.joint_offsets, strict=True)
+    lines += [f"{name} = {float(offset)!r}" for name, offset in pairs]
+    lines += ["", "[imu]", "# Quaternion (w, x, y, z) from IMU axes to trunk axes."]
+    lines += [f"mounting = [{', '.join(repr(float(q)) for q in calibration.imu_mounting)}]", ""]
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write("\n".join(lines))
+        os.replace(temporary, path)
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+
+
+def _table(path: Path, data: dict[str, Any], name: str) -> dict[str, Any]:
+    table = data.get(name, {})
+    if not isinstance(table, dict):
+        raise ConfigError(f"{path}: {name} must be a table, not {table!r}")
+    return table
+
+
+def _number(path: Path, name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ConfigError(f"{path}: {name} must be a number, not {value!r}")
+    return float(value)
+
+
+def _refuse_unknown(path: Path, where: str, table: dict[str, Any], known: set[str]) -> None:
+    for key in table:
+        if key not in known:
+            raise ConfigError(f"{path}: {where} holds the unknown key {key!r}; valid keys are {sorted(known)}")

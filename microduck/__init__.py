@@ -1,0 +1,1 @@
+"""Training MicroDuck skills in simulation."""

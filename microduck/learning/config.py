@@ -1,0 +1,95 @@
+"""What a training run is made of; saved with the run, and the source of the command line's options."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+from hardware import contract
+from hardware.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """A training run. The defaults learn to walk on two CPU cores.
+
+    Attributes:
+        library: named task library of `microduck.learning.recipes`, or the path of a saved one (`.tdz`).
+        layout: observation layout; `sensor` runs on the robot.
+        num_envs: ducks stepped at once.
+        steps: control steps per duck between two updates.
+        minutes: stop after this much training time [min].
+        transitions: stop after this many control steps over all ducks; 0 for no such limit.
+        seed: seed of the networks, the environment and the updates.
+        action_scale: joint travel for an action of 1 [rad].
+        substeps: physics steps in one control period.
+        threads: physics threads; 0 for the CPUs this process may use.
+        learning_rate: Adam's first step size; adapted afterwards to hold the KL divergence.
+        kl_low: mean KL divergence of an update under which the step size grows.
+        kl_high: mean KL divergence over which it shrinks.
+        epochs: passes over each batch.
+        minibatches: parts of a batch per pass.
+        gamma: discount per control step.
+        lmbda: GAE's trade of bias and variance.
+        clip: PPO's clipping of the probability ratio.
+        entropy: weight of the entropy bonus.
+        initial_std: standard deviation of the actions at the start.
+        max_grad_norm: largest gradient norm of actor and critic each.
+    """
+
+    library: str = "walk"
+    layout: str = "sensor"
+    num_envs: int = 1024
+    steps: int = 24
+    minutes: float = 9.0
+    transitions: int = 0
+    seed: int = 0
+    action_scale: float = 1.0
+    substeps: int = 4
+    threads: int = 0
+    learning_rate: float = 5e-4
+    kl_low: float = 0.005
+    kl_high: float = 0.02
+    epochs: int = 4
+    minibatches: int = 4
+    gamma: float = 0.99
+    lmbda: float = 0.95
+    clip: float = 0.2
+    entropy: float = 0.005
+    initial_std: float = 1.0
+    max_grad_norm: float = 1.0
+
+    def __post_init__(self) -> None:
+        contract.blocks(self.layout)
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, str):
+                continue
+            least = 0 if field.name in {"transitions", "threads", "seed", "entropy"} else math.ulp(0.0)
+            if not (math.isfinite(value) and value >= least):
+                wanted = "0 or more" if least == 0 else "above 0"
+                raise ConfigError(f"{field.name} is {value}; it must be {wanted}")
+        if self.steps * self.num_envs < self.minibatches:
+            raise ConfigError(f"minibatches is {self.minibatches}; a batch has {self.steps * self.num_envs} rows")
+
+
+def save_config(config: TrainConfig, path: Path) -> None:
+    """Write the configuration as JSON."""
+    path.write_text(json.dumps(asdict(config), indent=2) + "\n", encoding="utf-8")
+
+
+def load_config(path: Path) -> TrainConfig:
+    """Read a configuration.
+
+    Raises:
+        ConfigError: the file is absent, no JSON, or holds an unknown field or a bad value.
+    """
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        return TrainConfig(**data)
+    except OSError as error:
+        raise ConfigError(f"{path.parent} is no training run: cannot read {path.name} ({error.strerror})") from error
+    except (json.JSONDecodeError, TypeError) as error:
+        raise ConfigError(f"{path} is no training configuration: {error}") from error

@@ -1,0 +1,1 @@
+"""Stepping many ducks: one narrow interface, one module per engine."""

@@ -7,7 +7,6 @@ The file holds what differs between two ducks built from the same parts. A duck 
 from __future__ import annotations
 
 import os
-import tempfile
 import tomllib
 from dataclasses import dataclass, field
 from math import isfinite, sqrt
@@ -21,7 +20,7 @@ IMU_BOARD_MOUNTING = (sqrt(0.5), 0.0, sqrt(0.5), 0.0)
 """Quaternion (w, x, y, z) that turns the bus board's vectors into the trunk frame: +90 degrees about y."""
 MAX_OFFSET = 0.5
 """Largest joint offset a file may hold [rad]; a horn one spline tooth off is 0.27 rad."""
-MAX_FILE_BYTES = 64 * 1024
+MAX_FILE_BYTES = 16 * 1024
 
 
 @dataclass(frozen=True)
@@ -56,57 +55,64 @@ def load_calibration(path: Path) -> Calibration:
         ConfigError: the file is absent, too large, not TOML, or holds an unknown or bad value.
     """
     try:
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise ConfigError(f"{path} is larger than {MAX_FILE_BYTES} bytes; it is no calibration file")
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            content = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise ConfigError(f"cannot read the calibration {path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not valid TOML: {error}") from error
-    _refuse_unknown(path, "the file", data, {"joint_offsets", "imu"})
-    offsets = _table(path, data, "joint_offsets")
-    _refuse_unknown(path, "[joint_offsets]", offsets, set(JOINT_NAMES))
-    imu = _table(path, data, "imu")
-    _refuse_unknown(path, "[imu]", imu, {"mounting"})
-    mounting = imu.get("mounting", list(IMU_BOARD_MOUNTING))
-    if not isinstance(mounting, list) or len(mounting) != 4:
-        raise ConfigError(f"{path}: [imu] mounting must be four numbers (w, x, y, z), not {mounting!r}")
-    w, x, y, z = (_number(path, "[imu] mounting", value) for value in mounting)
-    return Calibration(
-        tuple(_number(path, name, offsets.get(name, 0.0)) for name in JOINT_NAMES), (w, x, y, z)
-    )
+    if len(content) > MAX_FILE_BYTES:
+        raise ConfigError(f"{path} is larger than {MAX_FILE_BYTES} bytes; it is no calibration file")
+    try:
+        return _parse(tomllib.loads(content.decode("utf-8")))
+    except (ValueError, OverflowError, RecursionError) as error:  # huge numbers and deep nesting are TOML too
+        raise ConfigError(f"{path} is no valid calibration: {error}") from error
 
 
 def save_calibration(calibration: Calibration, path: Path) -> None:
-    """Write a calibration file that reads back equal; the old file stays until the new one is whole."""
+    """Write a calibration file that reads back equal; the old file stays until the new one is whole.
+
+    Raises:
+        ConfigError: the file cannot be written there.
+    """
     lines = ["# What this duck's parts deviate by. Angles in rad.", "[joint_offsets]"]
     pairs = zip(JOINT_NAMES, calibration.joint_offsets, strict=True)
     lines += [f"{name} = {float(offset)!r}" for name, offset in pairs]
     lines += ["", "[imu]", "# Quaternion (w, x, y, z) from IMU axes to trunk axes."]
     lines += [f"mounting = [{', '.join(repr(float(q)) for q in calibration.imu_mounting)}]", ""]
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = path.with_name(f".{path.name}.partial")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write("\n".join(lines))
+        temporary.write_text("\n".join(lines), encoding="utf-8")
         os.replace(temporary, path)
-    finally:
-        Path(temporary).unlink(missing_ok=True)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise ConfigError(f"cannot write {path}: {error.strerror}; choose another place") from error
 
 
-def _table(path: Path, data: dict[str, Any], name: str) -> dict[str, Any]:
+def _parse(data: dict[str, Any]) -> Calibration:
+    _refuse_unknown("the file", data, {"joint_offsets", "imu"})
+    offsets, imu = _table(data, "joint_offsets"), _table(data, "imu")
+    _refuse_unknown("[joint_offsets]", offsets, set(JOINT_NAMES))
+    _refuse_unknown("[imu]", imu, {"mounting"})
+    mounting = imu.get("mounting", list(IMU_BOARD_MOUNTING))
+    if not isinstance(mounting, list) or len(mounting) != 4:
+        raise ConfigError(f"[imu] mounting must be four numbers (w, x, y, z), not {mounting!r}")
+    w, x, y, z = (_number("[imu] mounting", value) for value in mounting)
+    return Calibration(tuple(_number(name, offsets.get(name, 0.0)) for name in JOINT_NAMES), (w, x, y, z))
+
+
+def _table(data: dict[str, Any], name: str) -> dict[str, Any]:
     table = data.get(name, {})
     if not isinstance(table, dict):
-        raise ConfigError(f"{path}: {name} must be a table, not {table!r}")
+        raise ConfigError(f"{name} must be a table, not {table!r}")
     return table
 
 
-def _number(path: Path, name: str, value: object) -> float:
+def _number(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ConfigError(f"{path}: {name} must be a number, not {value!r}")
+        raise ConfigError(f"{name} must be a number, not {value!r}")
     return float(value)
 
 
-def _refuse_unknown(path: Path, where: str, table: dict[str, Any], known: set[str]) -> None:
+def _refuse_unknown(where: str, table: dict[str, Any], known: set[str]) -> None:
     for key in table:
         if key not in known:
-            raise ConfigError(f"{path}: {where} holds the unknown key {key!r}; valid keys are {sorted(known)}")
+            raise ConfigError(f"{where} holds the unknown key {key!r}; valid keys are {sorted(known)}")

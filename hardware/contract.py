@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from math import pi
 from typing import Any, NamedTuple
 
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, device
 
 from hardware import joints, servo
 from hardware.errors import CommandError, ContractError
@@ -101,7 +101,9 @@ def observe(layout: str, signals: Mapping[str, Array]) -> Array:
             raise ContractError(f"layout {layout!r} needs the signal {block.name!r}; got {sorted(signals)}")
         part = signals[block.name]
         if part.shape[-1] != block.width:
-            raise ContractError(f"{block.name} must be {block.width} wide in layout {layout!r}, not {part.shape[-1]}")
+            raise ContractError(
+                f"{block.name} must be {block.width} wide in layout {layout!r}, not {part.shape[-1]}"
+            )
         parts.append(part)
     return array_namespace(*parts).concat(parts, axis=-1)
 
@@ -158,9 +160,8 @@ def check_command(command: Array, low: Array, high: Array) -> None:
     good = (command >= low - tolerance) & (command <= high + tolerance)  # NaN fails both
     if bool(xp.all(good)):
         return
-    low, high = xp.broadcast_to(low, command.shape), xp.broadcast_to(high, command.shape)
     index = [int(i[0]) for i in xp.nonzero(~good)]
-    value, least, most = (float(a[tuple(index)]) for a in (command, low, high))
+    value, least, most = (float(xp.broadcast_to(a, good.shape)[tuple(index)]) for a in (command, low, high))
     raise CommandError(
         f"command {COMMAND_NAMES[index[-1]]} = {value:g} is outside [{least:g}, {most:g}]; "
         "choose a value inside the box or another skill"
@@ -177,7 +178,7 @@ def step_command(current: Array, target: Array, low: Array, high: Array) -> Arra
         high: upper corner, (..., 3).
     """
     xp = array_namespace(current, target)
-    most = xp.asarray(COMMAND_SLEW, dtype=current.dtype) * CONTROL_PERIOD_S
+    most = xp.asarray(COMMAND_SLEW, dtype=current.dtype, device=device(current)) * CONTROL_PERIOD_S
     step = xp.minimum(xp.maximum(target - current, -most), most)
     return xp.minimum(xp.maximum(current + step, low), high)
 
@@ -194,7 +195,7 @@ class ActionMap:
         xp = array_namespace(like)
         self._xp, self.scale = xp, scale
         self.stand, self._low, self._high = (
-            xp.asarray(row.tolist(), dtype=like.dtype, device=like.device)
+            xp.asarray(row.tolist(), dtype=like.dtype, device=device(like))
             for row in (joints.STAND, joints.LOW, joints.HIGH)
         )
 
@@ -203,7 +204,7 @@ class ActionMap:
         return position - self.stand
 
     def joint_targets(self, action: Array) -> Array:
-        """Return the joint targets of an action, (..., 14) [rad]: STAND + scale * clipped action, in range."""
+        """Return the joint targets of an action, (..., 14) [rad]: STAND + scale * clipped action, limited."""
         travel = self.scale * self._xp.clip(action, -ACTION_CLIP, ACTION_CLIP)
         return self._xp.minimum(self._xp.maximum(self.stand + travel, self._low), self._high)
 

@@ -10,7 +10,13 @@ from math import pi
 
 MODEL_NUMBER = 1200
 """Model number a ping of an XL330-M288 returns."""
-MODEL_NAMES = {1020: "XM430-W350", 1030: "XM430-W210", 1190: "XL330-M077", 1200: "XL330-M288", 1220: "XC330-M181"}
+MODEL_NAMES = {
+    1020: "XM430-W350",
+    1030: "XM430-W210",
+    1190: "XL330-M077",
+    1200: "XL330-M288",
+    1220: "XC330-M181",
+}
 """Names of models likely to be met on a desk, for messages."""
 BAUD = 1_000_000
 """Baud rate of the duck's bus [1/s]."""

@@ -1,1 +1,29 @@
-"""Training MicroDuck skills in simulation."""
+"""Training MicroDuck skills in simulation: tasks, the batched environment, learning.
+
+The names below load on first use, so that a command that needs no torch starts at once.
+"""
+
+from importlib import import_module
+from typing import Any
+
+from microduck.gl import shield_import
+
+shield_import()
+
+_HOMES = {
+    "MicroDuckEnv": "microduck.env",
+    "MicroDuckTask": "microduck.tasks",
+    "PhysicsOptions": "microduck.physics.native",
+    "SkillPolicy": "microduck.policy",
+    "load_library": "microduck.tasks",
+    "register_reward": "microduck.rewards",
+    "save_library": "microduck.tasks",
+}
+
+__all__ = list(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'microduck' has no attribute {name!r}; it has {__all__}")
+    return getattr(import_module(_HOMES[name]), name)

@@ -140,6 +140,15 @@ class MicroDuckEnv(EnvBase):
         self._library = {"weights": weights, **numbers, **self.tasks.params}
         self._rows = {name: column[self._task_id] for name, column in self._library.items()}
 
+    @property
+    def rng_state(self) -> Tensor:
+        """State of the generator that resets draw from; may be set."""
+        return self._rng.get_state()
+
+    @rng_state.setter
+    def rng_state(self, state: Tensor) -> None:
+        self._rng.set_state(state)
+
     def _set_seed(self, seed: int | None) -> None:
         self._rng = torch.Generator().manual_seed(0 if seed is None else int(seed))
 

@@ -1,0 +1,51 @@
+# Everything happens in .venv, which the first command makes: `make demo`, `make test`.
+
+# Python 3.11 comes first because it is the tested version. Set PYTHON to use another one.
+PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
+	"$$python" -c 'import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' \
+	2>/dev/null && echo "$$python" && break; done)
+BIN := .venv/bin
+# Written last, so that a set-up that was cut short is done again.
+READY := .venv/ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check bench format clean
+
+help: ## list the commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+setup: $(READY) ## make .venv with the tested versions of everything
+
+$(READY): pyproject.toml constraints.txt
+	@if [ -z "$(PYTHON)" ]; then \
+		echo "No Python 3.11, 3.12 or 3.13 with its venv module was found."; \
+		echo "Install one (on Debian: python3 and python3-venv), or name it: make PYTHON=/path/to/python3"; \
+		exit 1; fi
+	@echo "Setting up .venv; the first time downloads torch and MuJoCo, which takes some minutes."
+	"$(PYTHON)" -m venv .venv
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[train,dev]'
+	@touch $@
+
+demo: $(READY) ## train a duck to walk, export it, and drive it over a virtual servo bus
+	$(BIN)/microduck demo
+
+test: $(READY) ## run the tests
+	$(BIN)/pytest
+
+check: $(READY) ## everything that must hold: format, lint, types, layers, tests
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest
+
+bench: $(READY) ## measure physics, environment and training
+	$(BIN)/microduck bench
+
+format: $(READY) ## put the sources into the house format
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+clean: ## remove .venv, caches and build outputs; runs/ stays
+	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,42 @@
+"""Signals that end a drive: noted at once, obeyed between two ticks, so that limp is never cut short."""
+
+from __future__ import annotations
+
+import signal
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class StopSignals:
+    """Context in which SIGINT, SIGTERM and SIGHUP only set `received`, however often they come.
+
+    A SIGHUP that the parent asked to ignore, as `nohup` does, stays ignored.
+
+    Attributes:
+        received: the first signal that came, None before.
+    """
+
+    def __init__(self) -> None:
+        self.received: signal.Signals | None = None
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Self:
+        for number in STOP_SIGNALS:
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+                self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _note(self, number: int, _frame: FrameType | None) -> None:
+        self.received = self.received or signal.Signals(number)
+
+    def reason(self) -> str | None:
+        """Return what to tell the user, None when no signal came."""
+        return f"{self.received.name} received" if self.received else None

@@ -1,0 +1,1 @@
+"""The commands of `microduck` that simulate and train; `export.cli` adds its own and starts them all."""

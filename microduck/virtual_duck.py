@@ -1,0 +1,264 @@
+"""A duck on a serial port: the emulated bus coupled to one simulated body in real time.
+
+`duck run` against its port is `duck run` against a robot: the same bytes, start-up checks and torque switch.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from firmware_bridge.clock import Ticker
+from firmware_bridge.emulator import EmulatedDuck
+from hardware.contract import CONTROL_PERIOD_S
+from hardware.errors import ConfigError
+from microduck.hand import Grip, Hand
+from microduck.physics.native import load_model
+from microduck.render import Renderer, Shot, render_video
+from microduck.run_report import RunRecorder, RunReport, save_reports
+from microduck.viewer import Viewer
+from microduck.virtual_body import STEP_S, VirtualBody
+
+VOLTAGE = 7.4
+"""What every servo reports: a two-cell battery's nominal voltage [V]; its servos are linearised near it."""
+TEMPERATURE = 30.0
+"""What every servo reports [deg C]; heat is not simulated."""
+FILM_S = 60.0
+"""Longest part of a run that is filmed [s]."""
+_FILM_EVERY = 2
+"""Poses per picture: 25 pictures a second look smooth and take half the time to draw in software."""
+_STEPS_PER_SAMPLE = round(CONTROL_PERIOD_S / STEP_S)
+_MOST_CATCH_UP = 40
+"""Steps made up for after a pause of the machine; time beyond is lost, not replayed as a burst."""
+
+Notify = Callable[[str], None]
+
+
+class Bus(Protocol):
+    """What the virtual duck needs of the emulated bus; see `EmulatedDuck`."""
+
+    @property
+    def torque(self) -> np.ndarray:
+        """Whether each joint's torque is on, (14,) bool."""
+
+    @property
+    def goals(self) -> np.ndarray:
+        """Goal of each joint, (14,) [rad]."""
+
+    @property
+    def p_gains(self) -> np.ndarray:
+        """Position P register of each joint, (14,)."""
+
+    def set_state(
+        self,
+        position: np.ndarray,
+        velocity: np.ndarray | None = None,
+        current: np.ndarray | None = None,
+        voltage: np.ndarray | float | None = None,
+        temperature: np.ndarray | float | None = None,
+    ) -> None:
+        """Set what the servos measure; what is not given stays."""
+
+    def set_imu(self, angular_velocity: np.ndarray, quaternion: np.ndarray) -> None:
+        """Set the trunk's motion."""
+
+
+@dataclass(frozen=True)
+class VirtualDuckOptions:
+    """What a virtual duck does besides being there.
+
+    Attributes:
+        view: show it in a window.
+        seconds: time until it ends [s]; None until stopped.
+        report: JSON file of its runs, written empty at the start and anew at the end of each.
+        video: mp4 file of its last run, at most a minute, written at the end.
+        link: path that points to the port while the duck is there.
+    """
+
+    view: bool = False
+    seconds: float | None = None
+    report: Path | None = None
+    video: Path | None = None
+    link: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.seconds is not None and not (isfinite(self.seconds) and self.seconds > 0):
+            raise ConfigError(f"seconds is {self.seconds}; it must be more than 0, or absent to run on")
+        if self.video is not None and self.video.suffix != ".mp4":
+            raise ConfigError(f"video {self.video} must end in .mp4")
+
+
+class VirtualDuck:
+    """Couples a bus to a body and keeps the record of its runs.
+
+    A run begins when the hand lets go and ends when no servo has torque any more.
+
+    Args:
+        bus: the emulated bus.
+        body: the simulated body.
+        notify: told in a sentence what happens to the duck.
+        report: JSON file of the runs, or None.
+
+    Attributes:
+        reports: the runs that ended, oldest first.
+        film: poses of the last run, (21,) each, one each control period [m, quaternion w x y z, rad].
+    """
+
+    def __init__(self, bus: Bus, body: VirtualBody, notify: Notify, report: Path | None = None) -> None:
+        self._bus, self._body, self._notify, self._report = bus, body, notify, report
+        self._hand = Hand(body)
+        self._recorder: RunRecorder | None = None
+        self._steps = 0  # in the current run
+        self.reports: list[RunReport] = []
+        self.film: list[np.ndarray] = []
+        bus.set_state(body.position, voltage=VOLTAGE, temperature=TEMPERATURE)
+        self._publish()
+
+    def step(self) -> None:
+        """Let one physics step pass: goals in, motion out."""
+        torque, goals = self._bus.torque, self._bus.goals
+        self._body.set_servos(torque, goals, self._bus.p_gains)
+        grip = self._hand.update(torque, goals)
+        if grip is Grip.LET_GO:
+            self._start_run()
+        elif grip is Grip.HELD:
+            self._notify("the hand holds the duck again")
+        if self._recorder is not None and not torque.any():
+            self.end_run()
+        self._body.step()
+        self._record()
+        self._publish()
+
+    def run(self, seconds: float | None, stop: threading.Event, viewer: Viewer | None = None) -> None:
+        """Step in real time.
+
+        Args:
+            seconds: time until the return [s]; None until stopped.
+            stop: set by the caller to stop.
+            viewer: shown the duck; closing it stops.
+        """
+        ticker = Ticker(STEP_S)
+        left = None if seconds is None else round(seconds / STEP_S)
+        while not stop.is_set() and (viewer is None or viewer.open) and (left is None or left > 0):
+            steps = 1 + min(ticker.wait(), _MOST_CATCH_UP)
+            with viewer.lock() if viewer else nullcontext():
+                for _ in range(steps):
+                    self.step()
+            if left is not None:
+                left -= steps
+            if viewer is not None and ticker.ticks % _STEPS_PER_SAMPLE == 0:
+                viewer.show()
+        self.end_run()
+
+    def end_run(self) -> None:
+        """End the run that goes on, if there is one, and write the report."""
+        if self._recorder is None:
+            return
+        report = self._recorder.report()
+        self._recorder = None
+        self.reports.append(report)
+        outcome = "fell" if report.fell else "did not fall"
+        self._notify(
+            f"run {len(self.reports)}: {report.seconds:.1f} s, {report.path_m:.2f} m of path, {outcome}"
+        )
+        if self._report is not None:
+            save_reports(self._report, self.reports)
+
+    def _start_run(self) -> None:
+        self._notify("the hand lets go")
+        self._recorder = RunRecorder(self._body)
+        self._recorder.sample()
+        self._steps = 0
+        self.film = [self._body.data.qpos.copy()]
+
+    def _record(self) -> None:
+        if self._recorder is None:
+            return
+        self._recorder.watch()
+        self._steps += 1
+        if self._steps % _STEPS_PER_SAMPLE == 0:
+            self._recorder.sample()
+            if len(self.film) <= FILM_S / CONTROL_PERIOD_S:
+                self.film.append(self._body.data.qpos.copy())
+
+    def _publish(self) -> None:
+        body = self._body
+        self._bus.set_state(body.position, body.velocity, body.current)
+        self._bus.set_imu(body.angular_velocity, body.orientation)
+
+
+def run_virtual_duck(
+    options: VirtualDuckOptions, notify: Notify, stop: threading.Event | None = None
+) -> list[RunReport]:
+    """Be a duck on a serial port until the time is over, the window closed or `stop` set.
+
+    Args:
+        options: what to do besides.
+        notify: told the port first, then what happens to the duck.
+        stop: set by the caller to stop.
+
+    Returns:
+        The runs, oldest first.
+
+    Raises:
+        ConfigError: a file or link cannot be written, or a file lies where the link should be.
+        RenderError: a view or a video was asked for and cannot be had; a video is tried before the start.
+    """
+    if options.video is not None:
+        Renderer(load_model(), Shot()).close()
+    if options.report is not None:
+        save_reports(options.report, [])
+    body = VirtualBody(visuals=options.view)
+    bus = EmulatedDuck(follow=False)
+    duck = VirtualDuck(bus, body, notify, options.report)
+    with ExitStack() as stack:
+        stack.enter_context(bus)
+        if options.link is not None:
+            stack.enter_context(_linked(bus.port, options.link))
+        viewer = stack.enter_context(Viewer(body.model, body.data)) if options.view else None
+        notify(f"the virtual duck is on {options.link or bus.port}")
+        duck.run(options.seconds, stop or threading.Event(), viewer)
+    if options.video is not None:
+        write_film(options.video, duck.film, notify)
+    return duck.reports
+
+
+def write_film(path: Path, film: list[np.ndarray], notify: Notify) -> None:
+    """Draw the poses of a run, one each control period, into an mp4.
+
+    Raises:
+        RenderError: no picture or no video can be made on this machine.
+    """
+    if not film:
+        notify(f"no run to film, so no {path}")
+        return
+    notify(f"filming {len(film) * CONTROL_PERIOD_S:.0f} s of the last run")
+    shot = Shot(fps=1 / (_FILM_EVERY * CONTROL_PERIOD_S))
+    render_video(path, load_model(), np.stack(film[::_FILM_EVERY]), shot)
+    notify(f"wrote {path}")
+
+
+@contextmanager
+def _linked(port: str, link: Path) -> Iterator[None]:
+    """Let `link` point to the port inside the `with` block."""
+    if link.exists() and not link.is_symlink():
+        raise ConfigError(f"{link} is there and no link; choose another path for the port's link")
+    temporary = link.with_name(f".{link.name}.{os.getpid()}")
+    try:
+        os.symlink(port, temporary)
+        os.replace(temporary, link)
+    except OSError as error:
+        raise ConfigError(f"cannot make the link {link} ({error.strerror}); choose another path") from error
+    try:
+        yield
+    finally:
+        if link.is_symlink() and os.readlink(link) == port:
+            link.unlink()

@@ -1,0 +1,251 @@
+"""Makers of small bundles, a body without a wire and a clock without waiting, for the runtime's tests."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from firmware_bridge.body import BodySample
+from firmware_bridge.clock import Ticker
+from firmware_bridge.skills import Bundle, load_bundle
+from hardware import contract
+from hardware.errors import BusTimeoutError
+from hardware.joints import STAND
+
+WIDTH = 54
+SIN_CLOCK = 37
+"""Place of sin(phase) in the observation: after gravity, rates, command, joint errors and velocities."""
+LEFT_ANKLE = 4
+TASK_ROWS = {"stand": (0.0, 0.0, 0.0, 0.0), "walk": (-0.1, 0.3, -0.5, 0.5)}
+"""Lowest and highest vx, lowest and highest yaw rate of the two tasks of the test bundle."""
+
+
+def policy_model(
+    nodes: list[onnx.NodeProto] | None = None,
+    *,
+    width: int = WIDTH,
+    opset: int = 17,
+    ir_version: int = 8,
+    rows: int = 2,
+) -> onnx.ModelProto:
+    """Return a policy: left ankle 0.5 sin(phase), plus 0.25 at the left hip yaw for task 1, else 0."""
+    weight = np.zeros((width, 14), np.float32)
+    weight[SIN_CLOCK, LEFT_ANKLE] = 0.5
+    table = np.zeros((rows, 14), np.float32)
+    table[1:, 0] = 0.25
+    standard = [
+        helper.make_node("MatMul", ["observation", "weight"], ["moved"]),
+        helper.make_node("Gather", ["table", "task_id"], ["row"]),
+        helper.make_node("Squeeze", ["row", "axis"], ["flat"]),
+        helper.make_node("Add", ["moved", "flat"], ["action"]),
+    ]
+    graph = helper.make_graph(
+        standard if nodes is None else nodes,
+        "policy",
+        [
+            helper.make_tensor_value_info("observation", TensorProto.FLOAT, [1, width]),
+            helper.make_tensor_value_info("task_id", TensorProto.INT64, [1, 1]),
+        ],
+        [helper.make_tensor_value_info("action", TensorProto.FLOAT, [1, 14])],
+        [
+            numpy_helper.from_array(weight, "weight"),
+            numpy_helper.from_array(table, "table"),
+            numpy_helper.from_array(np.array([1], np.int64), "axis"),
+        ],
+    )
+    return helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=ir_version, producer_name="test"
+    )
+
+
+def write_archive(path: Path, leaves: Mapping[str, np.ndarray | list[str]]) -> None:
+    """Write a flat archive with the bytes that the trainer's library writes."""
+    names = {"float32": "torch.float32", "int64": "torch.int64"}
+    meta: dict[str, Any] = {"shape": [], "device": "cpu", "_type": "<class 'TensorDict'>"}
+    with zipfile.ZipFile(path, "w") as file:
+        for key, leaf in leaves.items():
+            if isinstance(leaf, list):
+                meta[key] = {"type": "NonTensorStack"}
+                file.writestr(f"{key}/meta.json", json.dumps({"stack_dim": 0, "data": leaf}))
+            else:
+                meta[key] = {"shape": list(leaf.shape), "dtype": names[leaf.dtype.name], "is_nested": False}
+                file.writestr(f"{key}.memmap", leaf.tobytes())
+        file.writestr("meta.json", json.dumps(meta))
+
+
+def task_leaves() -> dict[str, np.ndarray | list[str]]:
+    """Return the columns of the test bundle's two tasks."""
+    rows = np.array(list(TASK_ROWS.values()), np.float32)
+    return {
+        "command_low": np.stack([rows[:, 0], np.zeros(2, np.float32)], axis=1),
+        "command_high": np.stack([rows[:, 1], np.zeros(2, np.float32)], axis=1),
+        "yaw_rate_interval": np.ascontiguousarray(rows[:, 2:]),
+        "gait_frequency_hz": np.array([2.0, 1.5], np.float32),
+        "gait_frequency_per_mps": np.array([0.0, 1.0], np.float32),
+        "name": list(TASK_ROWS),
+    }
+
+
+@dataclass
+class BundleDraft:
+    """A bundle before it is written; tests spoil one part of it."""
+
+    model: bytes = field(default_factory=lambda: policy_model().SerializeToString())
+    tasks: dict[str, np.ndarray | list[str]] = field(default_factory=task_leaves)
+    description: dict[str, Any] = field(default_factory=lambda: contract.describe("sensor", 0.8))
+    width: int = WIDTH
+    versions: tuple[int, int] = (8, 17)
+    manifest: dict[str, Any] = field(default_factory=dict)
+    """Fields that replace those of the manifest."""
+    spoil: Callable[[dict[str, Any]], None] = lambda manifest: None
+    """Last change of the manifest."""
+
+    def write(self, folder: Path) -> Path:
+        folder.mkdir(exist_ok=True)
+        (folder / "policy.onnx").write_bytes(self.model)
+        write_archive(folder / "tasks.tdz", self.tasks)
+        manifest = {
+            "schema": 1,
+            "kind": "microduck-skill-bundle",
+            "contract": self.description,
+            "contract_digest": contract.digest(self.description),
+            "policy": {
+                "file": "policy.onnx",
+                "sha256": _sha256(folder / "policy.onnx"),
+                "ir_version": self.versions[0],
+                "opset": self.versions[1],
+                "inputs": {"observation": [1, self.width], "task_id": [1, 1]},
+                "output": {"action": [1, 14]},
+            },
+            "tasks": {"file": "tasks.tdz", "sha256": _sha256(folder / "tasks.tdz")},
+            "skills": [_skill("walk", 1, 1.5, 1.0), _skill("stand", 0, 2.0, 0.0)],
+            "training": {},
+            "evaluation": {},
+            **self.manifest,
+        }
+        self.spoil(manifest)
+        (folder / "manifest.json").write_text(json.dumps(manifest))
+        return folder
+
+
+def _skill(name: str, task_id: int, base: float, gain: float) -> dict[str, Any]:
+    low, high, yaw_low, yaw_high = TASK_ROWS[name]
+    return {
+        "name": name,
+        "task_id": task_id,
+        "command_low": [low, 0.0, yaw_low],
+        "command_high": [high, 0.0, yaw_high],
+        "gait_frequency_hz": base,
+        "gait_frequency_per_mps": gain,
+    }
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+class FakeTime:
+    """Time that passes only when someone sleeps or works."""
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+
+    def now(self) -> float:
+        return self.now_s
+
+    def sleep(self, seconds: float) -> None:
+        self.now_s += max(seconds, 1e-9)  # a real sleep takes some time, however short it was to be
+
+    def ticker(self) -> Ticker:
+        return Ticker(now=self.now, sleep=self.sleep)
+
+
+class FakeBody:
+    """A body whose joints are where they were told to be, and which notes what it is told.
+
+    `failing(read)` says whether the read of that number times out.
+    """
+
+    def __init__(self) -> None:
+        self.position = STAND + 0.1
+        self.gravity = np.array([0.0, 0.0, -1.0])
+        self.alerts: tuple[str, ...] = ()
+        self.torque = False
+        self.gain = 0
+        self.reads = 0
+        self.writes: list[np.ndarray] = []
+        self.calls: list[str] = []
+        self.failing: Callable[[int], bool] = lambda read: False
+        self.on_read: Callable[[int], None] = lambda read: None
+
+    def enable(self, p_gain: int) -> None:
+        self.calls.append("enable")
+        self.torque, self.gain = True, p_gain
+
+    def read(self) -> BodySample:
+        self.reads += 1
+        self.on_read(self.reads)
+        if self.failing(self.reads):
+            raise BusTimeoutError("ids 20 did not answer")
+        zero = np.zeros(14)
+        return BodySample(0.0, self.position, zero, zero, np.zeros(3), self.gravity, self.alerts)
+
+    def write(self, targets: np.ndarray) -> None:
+        self.writes.append(targets.copy())
+        self.position = targets.copy()
+
+    def limp(self) -> None:
+        self.calls.append("limp")
+        self.torque = False
+
+
+@pytest.fixture
+def draft() -> BundleDraft:
+    """A bundle that is valid until a test spoils it."""
+    return BundleDraft()
+
+
+@pytest.fixture(scope="session")
+def make_model() -> Callable[..., onnx.ModelProto]:
+    """The maker of test policies."""
+    return policy_model
+
+
+@pytest.fixture(scope="session")
+def archive_writer() -> Callable[[Path, Mapping[str, np.ndarray | list[str]]], None]:
+    """The writer of test archives."""
+    return write_archive
+
+
+@pytest.fixture(scope="session")
+def bundle_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A valid bundle on disk, not to be changed."""
+    return BundleDraft().write(tmp_path_factory.mktemp("bundle"))
+
+
+@pytest.fixture(scope="session")
+def bundle(bundle_folder: Path) -> Bundle:
+    """The same bundle, loaded."""
+    return load_bundle(bundle_folder)
+
+
+@pytest.fixture
+def body() -> FakeBody:
+    """A body without a wire."""
+    return FakeBody()
+
+
+@pytest.fixture
+def fake_time() -> FakeTime:
+    """A time that only sleeping moves."""
+    return FakeTime()

@@ -1,0 +1,245 @@
+import math
+import os
+
+import numpy as np
+import pytest
+import torch
+from tensordict import TensorDict
+from torchrl.envs import RewardSum, StepCounter, TransformedEnv
+from torchrl.envs.utils import check_env_specs
+
+from hardware.errors import CommandError, ConfigError, ContractError, TaskError
+from hardware.joints import STAND
+from microduck.env import MicroDuckEnv
+from microduck.physics.native import PhysicsOptions, load_model
+
+
+def two_tasks():
+    return [MicroDuckEnv.speed_range_task(0.1, 0.3), MicroDuckEnv.standing_task()]
+
+
+def make(num_envs=4, **arguments):
+    return MicroDuckEnv(two_tasks(), num_envs=num_envs, seed=0, **arguments)
+
+
+def scripted(env, steps, seed=0):
+    """Observations, rewards and dones of a run with fixed random actions, ducks starting over as they fall."""
+    generator = torch.Generator().manual_seed(seed)
+    state, seen = env.reset(), []
+    for _ in range(steps):
+        state["action"] = 2 * torch.rand(env.action_spec.shape, generator=generator) - 1
+        row, state = env.step_and_maybe_reset(state)
+        seen.append(torch.cat([row["next", key].float() for key in ("observation", "reward", "done")], -1))
+    return torch.stack(seen)
+
+
+@pytest.mark.parametrize(("layout", "width"), [("state", 56), ("sensor", 54)])
+def test_specs_hold_for_both_layouts(layout, width):
+    env = make(layout=layout)
+    check_env_specs(env)
+    assert env.batch_size == (4,)
+    assert env.reset()["observation"].shape == (4, width)
+
+
+def test_state_layout_at_reset_shows_the_command_the_pose_and_a_clock_at_its_start():
+    env = MicroDuckEnv([MicroDuckEnv.tracking_task(0.2, joint_reset_noise_scale=0.0)], seed=0)
+    seen = env.reset()["observation"][0]
+    assert seen[0:3].tolist() == pytest.approx([0, 0, -1], abs=1e-6)
+    assert seen[9:11].tolist() == pytest.approx([0.2, 0.0])
+    assert seen[11:25].abs().max() < 1e-6
+    # sin and cos of -1.5237 rad, worked out by hand; no ramp yet; no action yet
+    assert seen[39:42].tolist() == pytest.approx([-0.9988910, 0.0470789, 0.0], abs=1e-6)
+    assert seen[42:56].tolist() == [0] * 14
+
+
+def test_clock_and_previous_action_after_ten_steps():
+    env = MicroDuckEnv([MicroDuckEnv.speed_range_task(0.2, 0.2)], seed=0)
+    state = env.reset()
+    for _ in range(10):
+        state["action"] = torch.full((1, 14), 2.0)
+        state = env.step(state)["next"]
+    # 1 Hz + 5 Hz s/m * 0.2 m/s = 2 Hz for 0.2 s: -1.5237 + 2 pi * 0.4 = 0.9895741 rad, half of the ramp
+    assert state["observation"][0, 39:42].tolist() == pytest.approx([0.8357951, 0.5490413, 0.5], abs=1e-5)
+    assert state["observation"][0, 42:56].tolist() == [2.0] * 14  # raw, not clipped
+
+
+def test_actions_move_joint_targets_by_the_scale_and_stop_at_the_range():
+    env = MicroDuckEnv(num_envs=1, action_scale=1.0, seed=0)
+    state = env.reset()
+    state["action"] = torch.full((1, 14), 5.0)
+    env.step(state)
+    targets = env.physics.batch.ctrl[0]
+    assert targets[2] == pytest.approx(STAND[2] + 1.0)  # hip pitch: clipped to an action of 1
+    assert targets[1] == pytest.approx(math.radians(22))  # hip roll: end of its range
+
+
+def test_controls_are_the_pose_at_reset():
+    env = make()
+    env.reset()
+    assert env.physics.batch.ctrl == pytest.approx(np.tile(STAND, (4, 1)))
+
+
+def test_rows_draw_different_numbers_and_equal_seeds_draw_equal_ones():
+    one, two = make(8), make(8)
+    first = one.reset()["observation"]
+    assert torch.equal(first, two.reset()["observation"])
+    assert len({tuple(row.tolist()) for row in first[:, 11:25]}) == 8
+    second = one.reset()["observation"]
+    assert not torch.equal(first, second)
+    one.set_seed(0)
+    assert torch.equal(first, one.reset()["observation"])
+
+
+def test_results_do_not_depend_on_the_thread_count():
+    runs = [scripted(make(64, physics=PhysicsOptions(threads=threads)), 100) for threads in (1, 2, 4)]
+    assert torch.equal(runs[0], runs[1])
+    assert torch.equal(runs[0], runs[2])
+
+
+def test_threads_follow_the_cpus_of_the_process():
+    assert PhysicsOptions().worker_threads() == len(os.sched_getaffinity(0))
+    assert PhysicsOptions(threads=3).worker_threads() == 3
+
+
+def test_a_task_and_command_given_at_reset_last_through_wrappers():
+    env = TransformedEnv(make(2), RewardSum())
+    env.append_transform(StepCounter())
+    given = {"task_id": torch.tensor([[0], [1]]), "command": torch.tensor([[0.25, 0.0], [0.0, 0.0]])}
+    rollout = env.rollout(20, tensordict=env.reset(TensorDict(given, batch_size=[2])), auto_reset=False)
+    assert rollout["next", "task_id"][0].unique().tolist() == [0]
+    assert rollout["next", "task_id"][1].unique().tolist() == [1]
+    assert rollout["next", "command"][0, :, 0].unique().tolist() == [0.25]
+    summed = rollout["next", "reward"].sum(1)
+    assert torch.allclose(rollout["next", "episode_reward"][:, -1], summed, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"task_id": torch.tensor([[2], [0]])}, TaskError, "task_id 2 does not exist; choose 0 to 1"),
+        ({"task_id": torch.tensor([[0.0], [1.0]])}, TaskError, "whole numbers, one per environment"),
+        ({"task_id": torch.tensor([[0, 1], [0, 1]])}, TaskError, r"2 whole numbers.* of shape \(2, 2\)"),
+        (
+            {"task_id": torch.tensor([[0], [0]]), "command": torch.tensor([[0.2, 0.0], [0.4, 0.0]])},
+            CommandError,
+            r"vx = 0.4 is outside \[0.1, 0.3\]",
+        ),
+        (
+            {"task_id": torch.tensor([[0], [0]]), "command": torch.full((2, 2), float("nan"))},
+            CommandError,
+            "vx = nan",
+        ),
+        ({"command": torch.zeros(2, 3)}, TaskError, r"command must have shape \(2, 2\), not \(2, 3\)"),
+    ],
+)
+def test_bad_reset_requests_are_refused(given, error, message):
+    with pytest.raises(error, match=message):
+        make(2).reset(TensorDict(given, batch_size=[2]))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"layout": "camera"}, ContractError, "'camera' does not exist; choose one of .'sensor', 'state'."),
+        ({"num_envs": 0}, ConfigError, "num_envs is 0"),
+        ({"action_scale": 0.0}, ConfigError, "action_scale is 0.0 rad"),
+        ({"max_episode_steps": 0}, ConfigError, "max_episode_steps is 0"),
+        ({"physics": PhysicsOptions(substeps=0)}, ConfigError, "substeps is 0"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments, error, message):
+    with pytest.raises(error, match=message):
+        MicroDuckEnv(**arguments)
+
+
+def test_partial_reset_leaves_the_other_rows_alone():
+    env = make(4)
+    scripted(env, 5)
+    before = env.physics.qpos.clone()
+    mask = torch.tensor([[False], [True], [False], [True]])
+    env.reset(TensorDict({"_reset": mask}, batch_size=[4]))
+    kept = ~mask.squeeze(-1)
+    assert torch.equal(env.physics.qpos[kept], before[kept])
+    assert (env.physics.qpos[~kept] != before[~kept]).any(-1).all()
+    assert env._steps.tolist() == [5, 0, 5, 0]
+
+
+def test_standing_open_loop_tips_over_and_terminates():
+    env = MicroDuckEnv([MicroDuckEnv.standing_task()], seed=0)
+    rollout = env.rollout(200, policy=lambda td: td.set("action", torch.zeros(1, 14)))
+    # The duck held at STAND passes 69.5 degrees about 1 s after it starts to tip.
+    assert 30 < rollout.shape[1] < 80
+    last = rollout[0, -1]["next"]
+    assert bool(last["terminated"]) and bool(last["fallen"]) and not bool(last["truncated"])
+    assert float(last["reward"]) < -3.5  # the termination costs 4
+
+
+def test_the_time_limit_truncates_and_does_not_terminate():
+    env = make(2, max_episode_steps=3)
+    rollout = env.rollout(5, policy=lambda td: td.set("action", torch.zeros(2, 14)))
+    assert rollout.shape[1] == 3
+    assert rollout["next", "truncated"][:, -1].all()
+    assert not rollout["next", "terminated"].any()
+
+
+def test_a_diverged_simulation_is_terminated():
+    env = make(3)
+    state = env.reset()
+    env.physics.qvel[1, 0] = float("nan")
+    env.physics.qvel[2, 4] = 1e9
+    state["action"] = torch.zeros(3, 14)
+    assert env.step(state)["next", "terminated"].squeeze(-1).tolist() == [False, True, True]
+
+
+def test_warm_start_pushes_along_the_command():
+    row = MicroDuckEnv.speed_range_task(
+        0.2, 0.2, warm_start_fraction=1.0, warm_start_velocity=(0.15, 0.15), joint_reset_noise_scale=0.25
+    )
+    env = MicroDuckEnv([row], num_envs=16, seed=0)
+    env.reset()
+    assert env.physics.qvel[:, 0].numpy() == pytest.approx(0.15)
+    assert env.physics.qvel[:, 1:3].numpy() == pytest.approx(0.0)
+    joint_noise = (env.physics.qpos[:, 7:] - env.physics.stand_qpos[7:]).abs()
+    assert 0.2 < float(joint_noise.max()) <= 0.25
+
+
+def test_air_time_is_paid_at_touchdown():
+    env = MicroDuckEnv([MicroDuckEnv.tracking_task(0.2)], seed=0)
+    env.reset()
+    env.physics.qpos[0, 2] = 0.2  # 8 cm above the ground: a free fall of sqrt(2 * 0.083 / 9.81) = 0.13 s
+    paid = []
+    for _ in range(12):
+        state = TensorDict({"action": torch.zeros(1, 14)}, batch_size=[1])
+        env.step(state)
+        paid.append(env.features["touchdown_air_time"].max().item())
+    assert sum(value > 0 for value in paid) >= 1
+    assert max(paid) == pytest.approx(0.13, abs=0.021)
+
+
+def test_the_heading_to_keep_turns_with_the_commanded_yaw_rate():
+    row = MicroDuckEnv.make_task((0, 0), (0, 0), name="turn", yaw_rate_interval=(1.0, 1.0))
+    env = MicroDuckEnv([row], layout="sensor", seed=0)
+    state = env.reset()
+    assert state["observation"][0, 6:9].tolist() == [0.0, 0.0, 1.0]
+    for _ in range(10):
+        state["action"] = torch.zeros(1, 14)
+        state = env.step(state)["next"]
+    yaw = float(env.features["heading"]) + 0.2  # 1 rad/s for 0.2 s was wanted
+    assert abs(yaw) < 0.05  # and the duck has hardly turned
+
+
+def test_visual_geoms_are_left_out_of_the_physics():
+    assert load_model(4, visuals=False).ngeom < load_model(4).ngeom
+    assert load_model(10).opt.timestep == pytest.approx(0.002)
+
+
+def test_nothing_returned_shares_memory_with_the_environment():
+    env = make(2)
+    state = env.reset()
+    state["action"] = torch.zeros(2, 14)
+    first = env.step(state)["next"].clone()
+    kept = env.step(state)["next"]
+    snapshot = kept.clone()
+    scripted(env, 3)
+    assert all(torch.equal(kept[key], snapshot[key]) for key in ("observation", "command", "task_id"))
+    assert not torch.equal(first["observation"], snapshot["observation"])

@@ -1,0 +1,194 @@
+"""The pieces of learning, each against numbers worked out by hand; and a short training from nothing."""
+
+import dataclasses
+import json
+
+import pytest
+import torch
+from tensordict import TensorDict
+
+from hardware.errors import ConfigError, TaskError, TrainingError
+from microduck.learning.config import TrainConfig, load_config, save_config
+from microduck.learning.log import LogRow, TrainingLog, read_log
+from microduck.learning.ppo import PPO
+from microduck.learning.recipes import find_library
+from microduck.learning.run_folder import RunFolder, load_policy, make_networks
+from microduck.learning.train import Trainer
+from microduck.policy import Normaliser, SkillPolicy
+
+SMALL = TrainConfig(num_envs=32, steps=8, minutes=5, transitions=512, minibatches=2, threads=1)
+
+
+def train(folder, config=SMALL):
+    rows = []
+    trainer = Trainer.start(RunFolder(folder), config)
+    trainer.train(rows.append)
+    return trainer, rows
+
+
+class Table(torch.nn.Module):
+    """A value network that knows its states by heart."""
+
+    def forward(self, observation, task_id):
+        return observation[..., :1] * 10
+
+
+@pytest.mark.parametrize(("terminated", "advantage"), [(False, 10.9), (True, 1.0)])
+def test_a_time_limit_bootstraps_from_the_true_last_observation(terminated, advantage):
+    config = TrainConfig(gamma=0.99, lmbda=0.95)
+    ppo = PPO(*make_networks(config, 1), config)
+    ppo.gae.value_network.module = Table()
+    # Two steps of one duck: the episode ends after the first; its last observation is worth 10.
+    batch = TensorDict(
+        {
+            "observation": torch.zeros(1, 2, 1),
+            "task_id": torch.zeros(1, 2, 1, dtype=torch.int64),
+            "next": {
+                "observation": torch.tensor([[[1.0], [0.0]]]),
+                "task_id": torch.zeros(1, 2, 1, dtype=torch.int64),
+                "reward": torch.tensor([[[1.0], [0.0]]]),
+                "done": torch.tensor([[[True], [False]]]),
+                "terminated": torch.tensor([[[terminated], [False]]]),
+            },
+        },
+        batch_size=[1, 2],
+    )
+    ppo.gae(batch)
+    assert float(batch["advantage"][0, 0]) == pytest.approx(advantage)
+
+
+def test_the_normaliser_centres_and_scales_what_it_was_shown():
+    normaliser = Normaliser(1)
+    values = torch.tensor([[1.0], [3.0], [5.0], [7.0]])
+    normaliser.update(values[:1])
+    normaliser.update(values[1:])
+    # mean 4, variance 5, and 0.01 added to it
+    assert float(normaliser.mean) == pytest.approx(4.0)
+    assert float(normaliser.variance) == pytest.approx(5.0)
+    assert float(normaliser(torch.tensor([[9.0]]))) == pytest.approx(5 / 5.01**0.5)
+    assert float(normaliser(torch.tensor([[900.0]]))) == 10.0
+
+
+def test_the_normaliser_only_learns_when_told():
+    normaliser = Normaliser(2).train()
+    normaliser(torch.randn(100, 2) + 5)
+    assert normaliser.mean.tolist() == [0.0, 0.0]
+
+
+def test_tasks_start_alike_and_can_grow_apart():
+    policy = SkillPolicy(54, 3)
+    observation, tasks = torch.randn(3, 54), torch.arange(3).unsqueeze(-1)
+    same = observation[:1].expand(3, -1)
+    assert torch.allclose(policy(same, tasks), policy(same, tasks.flip(0)))
+    with torch.no_grad():
+        policy.task.weight[1] += 1.0
+    assert not torch.allclose(policy(same, tasks)[0], policy(same, tasks)[1])
+
+
+def test_an_update_raises_the_probability_of_the_better_action():
+    torch.manual_seed(0)
+    config = TrainConfig(minibatches=1, epochs=8, entropy=0.0)
+    ppo = PPO(*make_networks(config, 1), config)
+    count = 256
+    inputs = {"observation": torch.zeros(count, 1, 54), "task_id": torch.zeros(count, 1, 1, dtype=torch.int64)}
+    batch = ppo.actor(TensorDict(inputs, batch_size=[count, 1])).detach()
+    reward = batch["action"].mean(-1, keepdim=True)  # the larger the action, the better
+    done = torch.ones(count, 1, 1, dtype=torch.bool)
+    batch["next"] = TensorDict({**inputs, "reward": reward, "done": done, "terminated": done}, [count, 1])
+    before = float(ppo.policy(inputs["observation"][:1], inputs["task_id"][:1]).detach().mean())
+    ppo.update(batch)
+    after = float(ppo.policy(inputs["observation"][:1], inputs["task_id"][:1]).detach().mean())
+    assert after > before + 0.01
+
+
+def test_a_reward_that_is_not_finite_stops_training_and_is_named():
+    config = TrainConfig()
+    ppo = PPO(*make_networks(config, 1), config)
+    batch = TensorDict(
+        {"observation": torch.zeros(2, 2, 54), "next": {"reward": torch.tensor([[[0.0], [float("nan")]]] * 2)}}, [2, 2]
+    )
+    with pytest.raises(TrainingError, match="reward"):
+        ppo.update(batch)
+
+
+def test_equal_seeds_train_equal_policies(tmp_path):
+    one, rows = train(tmp_path / "one")
+    two, _ = train(tmp_path / "two")
+    assert len(rows) == 2
+    for name, value in one.policy.state_dict().items():
+        assert torch.equal(value, two.policy.state_dict()[name]), name
+    other, _ = train(tmp_path / "other", dataclasses.replace(SMALL, seed=1))
+    assert not torch.equal(one.policy.first.weight, other.policy.first.weight)
+
+
+def test_a_run_goes_on_where_it_stopped(tmp_path):
+    first, _ = train(tmp_path)
+    longer = dataclasses.replace(SMALL, transitions=1024)
+    again = Trainer.resume(RunFolder(tmp_path), longer)
+    assert again.transitions == 512
+    assert torch.equal(again.policy.first.weight, first.policy.first.weight)
+    assert again.ppo.learning_rate == first.ppo.learning_rate
+    again.train(lambda row: None)
+    rows = read_log(tmp_path / "log.csv")
+    assert [row.transitions for row in rows] == [256, 512, 768, 1024]
+    assert (tmp_path / "training.png").read_bytes().startswith(b"\x89PNG")
+    policy, library, config, counters = load_policy(RunFolder(tmp_path))
+    assert torch.equal(policy.first.weight, again.policy.first.weight)
+    assert (counters["transitions"], list(library.name), config.num_envs) == (1024, ["walk"], 32)
+
+
+def test_ctrl_c_saves_the_run(tmp_path):
+    trainer = Trainer.start(RunFolder(tmp_path), dataclasses.replace(SMALL, transitions=10**9))
+
+    def interrupt(row):
+        if row.transitions >= 768:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        trainer.train(interrupt)
+    assert RunFolder(tmp_path).load_checkpoint()["transitions"] == 768
+
+
+def test_a_run_is_not_overwritten(tmp_path):
+    train(tmp_path)
+    before = (tmp_path / "checkpoint.pt").read_bytes()
+    with pytest.raises(TrainingError, match="holds a run already; resume it"):
+        Trainer.start(RunFolder(tmp_path), SMALL)
+    assert (tmp_path / "checkpoint.pt").read_bytes() == before
+
+
+def test_damaged_and_foreign_checkpoints_are_refused(tmp_path):
+    train(tmp_path)
+    run = RunFolder(tmp_path)
+    save_config(dataclasses.replace(SMALL, layout="state"), run.config_file)
+    with pytest.raises(TrainingError, match="does not fit its configuration"):
+        load_policy(run)
+    run.checkpoint_file.write_bytes(b"not a checkpoint")
+    with pytest.raises(TrainingError, match="damaged or no checkpoint"):
+        load_policy(run)
+    run.checkpoint_file.unlink()
+    with pytest.raises(TrainingError, match=r"has no checkpoint\.pt; train a run there first"):
+        load_policy(run)
+
+
+def test_a_log_row_that_a_kill_cut_short_is_left_out(tmp_path):
+    log = TrainingLog(tmp_path / "log.csv")
+    log.append(LogRow(100, *[1.0] * 10))
+    with log.path.open("a", encoding="utf-8") as file:
+        file.write("200,3.5,1")
+    assert [row.transitions for row in read_log(log.path)] == [100]
+
+
+def test_configurations_read_back_equal_and_bad_ones_are_refused(tmp_path):
+    path = tmp_path / "config.json"
+    save_config(TrainConfig(seed=7), path)
+    assert load_config(path) == TrainConfig(seed=7)
+    path.write_text(json.dumps({"speed": 3}), encoding="utf-8")
+    with pytest.raises(ConfigError, match="speed"):
+        load_config(path)
+    with pytest.raises(ConfigError, match="minutes is -1; it must be above 0"):
+        TrainConfig(minutes=-1)
+    with pytest.raises(ConfigError, match="gamma is nan"):
+        TrainConfig(gamma=float("nan"))
+    with pytest.raises(TaskError, match="'run' is no task library; choose one of .*'walk'"):
+        find_library("run")

@@ -63,9 +63,12 @@ def refuse_non_finite(action: np.ndarray) -> None:
 
 
 def limit_targets(targets: np.ndarray, previous: np.ndarray) -> Limited:
-    """Keep targets (14,) within reach of the previous ones (14,) and within the joint ranges [rad]."""
+    """Keep targets (14,) within reach of the previous ones (14,) and within the joint ranges [rad].
+
+    A joint that was found out of range may stay there or come back, but not go further.
+    """
     near = np.minimum(np.maximum(targets, previous - _MAX_STEP), previous + _MAX_STEP)
-    safe = np.minimum(np.maximum(near, _LOW), _HIGH)
+    safe = np.minimum(np.maximum(near, np.minimum(_LOW, previous)), np.maximum(_HIGH, previous))
     return Limited(safe, int(np.count_nonzero(near != targets)), int(np.count_nonzero(safe != near)))
 
 

@@ -6,11 +6,12 @@ import signal
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP)
+"""Ctrl-C, `kill`, a closed terminal, Ctrl-\\, and Ctrl-Z: a sleeping process would leave the servos stiff."""
 
 
 class StopSignals:
-    """Context in which SIGINT, SIGTERM and SIGHUP only set `received`, however often they come.
+    """Context in which `STOP_SIGNALS` only set `received`, however often they come.
 
     A SIGHUP that the parent asked to ignore, as `nohup` does, stays ignored.
 

@@ -50,14 +50,10 @@ def bench(config: TrainConfig, rounds: int, notify: Callable[[int], None] = lamb
         notify: called with the number of rounds done.
     """
     physics = PhysicsOptions(config.substeps, config.threads or None)
-    library = find_library(config.library)
-    options = {"num_envs": config.num_envs, "layout": config.layout, "physics": physics, "seed": config.seed}
     cases = {
         "bare Batch.step": _bare(config, physics),
-        "environment alone": _stepping(MicroDuckEnv(library, action_scale=config.action_scale, **options), config),
-        "training (collect and learn)": _training(
-            MicroDuckEnv(library, action_scale=config.action_scale, **options), config
-        ),
+        "environment alone": _stepping(_env(config, physics), config),
+        "training (collect and learn)": _training(_env(config, physics), config),
     }
     times: dict[str, list[float]] = {name: [] for name in cases}
     for done in range(rounds + 1):
@@ -72,6 +68,17 @@ def bench(config: TrainConfig, rounds: int, notify: Callable[[int], None] = lamb
         Rate(name, steps / median(row[1:]), median(b / t for b, t in zip(bare, row[1:], strict=True)))
         for name, row in times.items()
     ]
+
+
+def _env(config: TrainConfig, physics: PhysicsOptions) -> MicroDuckEnv:
+    return MicroDuckEnv(
+        find_library(config.library),
+        num_envs=config.num_envs,
+        layout=config.layout,
+        action_scale=config.action_scale,
+        physics=physics,
+        seed=config.seed,
+    )
 
 
 def _targets(config: TrainConfig, stand: np.ndarray) -> list[np.ndarray]:

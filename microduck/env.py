@@ -52,7 +52,7 @@ class MicroDuckEnv(EnvBase):
     make_task = staticmethod(task_library.make_task)
     stack_tasks = staticmethod(task_library.stack_tasks)
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  (the names are those of TorchRL)
         self,
         tasks: Sequence[MicroDuckTask] | MicroDuckTask | None = None,
         *,
@@ -196,7 +196,9 @@ class MicroDuckEnv(EnvBase):
         wrong = (task_id < 0) | (task_id >= count)
         if bool(wrong.any()):
             value = int(task_id[wrong][0])
-            raise TaskError(f"task_id {value} does not exist; choose 0 to {count - 1}: {list(self.tasks.name)}")
+            raise TaskError(
+                f"task_id {value} does not exist; choose 0 to {count - 1}: {list(self.tasks.name)}"
+            )
         return task_id.to(torch.int64)
 
     def _draw_command(self, ids: Tensor, given: Any) -> Tensor:
@@ -217,13 +219,17 @@ class MicroDuckEnv(EnvBase):
         count, rows = len(ids), {name: column[ids] for name, column in self._rows.items()}
         qpos = self.physics.stand_qpos.repeat(count, 1)
         qpos[:, :2] += RESET_NOISE * self._signed(count, 2)
-        qpos[:, 7:] += rows["joint_reset_noise_scale"].double().unsqueeze(-1) * self._signed(count, NUM_JOINTS)
+        qpos[:, 7:] += rows["joint_reset_noise_scale"].double().unsqueeze(-1) * self._signed(
+            count, NUM_JOINTS
+        )
         qvel = RESET_NOISE * self._signed(count, 6 + NUM_JOINTS).double()
         low, high = rows["warm_start_velocity"].unbind(-1)
         start = low + (high - low) * self._uniform(count)
         planar = self._command[ids, :2]
         speed = planar.norm(dim=-1)
-        chosen = (self._uniform(count) < rows["warm_start_fraction"]) & (speed > task_library.COMMAND_THRESHOLD)
+        chosen = (self._uniform(count) < rows["warm_start_fraction"]) & (
+            speed > task_library.COMMAND_THRESHOLD
+        )
         along = torch.nn.functional.pad(planar / speed.clamp(min=1e-8).unsqueeze(-1), (0, 1))
         warm = rotations.rotate(qpos[:, 3:7], (start.unsqueeze(-1) * along).double())
         qvel[:, :3] = torch.where(chosen.unsqueeze(-1), warm, qvel[:, :3])

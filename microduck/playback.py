@@ -58,7 +58,11 @@ def play(policy: SkillPolicy, library: MicroDuckTask, config: TrainConfig, scene
         max_episode_steps=steps,
         seed=scene.seed,
     )
-    given = {"task_id": torch.tensor([[task_id]]), "command": command[None, :2], "yaw_rate_command": command[None, 2:]}
+    given = {
+        "task_id": torch.tensor([[task_id]]),
+        "command": command[None, :2],
+        "yaw_rate_command": command[None, 2:],
+    }
     state = env.reset(TensorDict(given, batch_size=[1]))
     poses = [env.physics.qpos[0].numpy().copy()]
     with torch.no_grad():

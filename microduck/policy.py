@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +22,9 @@ class Normaliser(nn.Module):
     # Added to the variance: a value that never changed in training stays near zero when it moves on a robot.
     FLOOR = 1e-2
     CLIP = 10.0
+    mean: Tensor
+    variance: Tensor
+    count: Tensor
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -66,7 +70,7 @@ class SkillNetwork(nn.Module):
         self.task = nn.Embedding(num_tasks, hidden[0])
         nn.init.zeros_(self.task.weight)  # tasks start alike and grow apart
         layers: list[nn.Module] = [nn.ELU()]
-        for before, after in zip(hidden, hidden[1:], strict=False):
+        for before, after in pairwise(hidden):
             layers += [nn.Linear(before, after), nn.ELU()]
         last = nn.Linear(hidden[-1], outputs)
         with torch.no_grad():

@@ -5,10 +5,11 @@ environment's row, and returns one value per environment, (num_envs,). Formulas 
 TorchRL's MicroDuckEnv; `speed_error` and `heading` are ours and weigh zero unless a row says otherwise.
 
 Features (num_envs first): body_velocity (3) and world_velocity (3) [m/s], angular_velocity (3) [rad/s, body],
-upright () [cosine of the tilt], base_height () and standing_height () [m], heading () [rad from the one to keep],
-head_pitch () and head_yaw () [rad], joint_error (14) [rad], joint_velocity (14) [rad/s], action (14),
-previous_action (14), contacts (2) [bool, left and right], foot_heights (2) [m], touchdown_air_time (2) [s, zero
-except on touchdown], gait_phase () [rad], command (2) [m/s], yaw_rate_command () [rad/s], fallen () [bool].
+upright () [cosine of the tilt], base_height () and standing_height () [m], heading () [rad, from the one to
+keep], head_pitch () and head_yaw () [rad], joint_error (14) [rad], joint_velocity (14) [rad/s], action (14),
+previous_action (14), contacts (2) [bool, left and right], foot_heights (2) [m], touchdown_air_time (2) [s,
+zero except on touchdown], gait_phase () [rad], command (2) [m/s], yaw_rate_command () [rad/s], fallen ()
+[bool].
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from tensordict import TensorDict, tensorclass
+from tensordict import TensorClass, TensorDict
 from torch import Tensor
 
 from firmware_bridge.archive import read_archive
@@ -26,8 +26,7 @@ POSE_STD_STANDING, POSE_STD_MOVING = 0.1, 0.5
 GAIT_TERMS = ("air_time", "swing_height", "phase_contact", "double_support")
 
 
-@tensorclass
-class MicroDuckTask:
+class MicroDuckTask(TensorClass):
     """One task, or a library of them when stacked.
 
     Attributes:
@@ -109,7 +108,7 @@ def make_task(
         name=name,
         batch_size=[],
     )
-    validate(torch.stack([task]))
+    validate(_stack([task]))
     return task
 
 
@@ -138,7 +137,7 @@ def standing_task(*, weight: float = 1.0, **overrides: Any) -> MicroDuckTask:
 def speed_range_task(
     low: float = 0.1, high: float = 0.3, *, weight: float = 1.0, **overrides: Any
 ) -> MicroDuckTask:
-    """Return a row that walks forward at any speed of an interval [m/s]; its clock quickens with the speed."""
+    """Return a row that walks forward at any speed of an interval [m/s]; its clock quickens with it."""
     preset = {
         "name": f"speed_range{low:+.2f}..{high:+.2f}",
         "pose_std": POSE_STD_MOVING,
@@ -159,13 +158,16 @@ def stack_tasks(tasks: Sequence[MicroDuckTask] | MicroDuckTask | None = None) ->
     """
     if tasks is None:
         tasks = [tracking_task()]
-    if not isinstance(tasks, MicroDuckTask):
-        rows = list(tasks)
-        if not rows or not all(isinstance(row, MicroDuckTask) for row in rows):
-            raise TaskError(f"a library needs one or more MicroDuckTask rows, not {tasks!r}")
-        tasks = torch.stack(rows)
-    validate(tasks)
-    return tasks
+    library = tasks if isinstance(tasks, MicroDuckTask) else _stack(list(tasks))
+    validate(library)
+    return library
+
+
+def _stack(rows: list[MicroDuckTask]) -> MicroDuckTask:
+    if not rows or not all(isinstance(row, MicroDuckTask) for row in rows):
+        raise TaskError(f"a library needs one or more MicroDuckTask rows, not {rows!r}")
+    library: Any = torch.stack(rows)  # type: ignore[arg-type]  # tensorclass rows stack like tensors
+    return library
 
 
 def validate(library: MicroDuckTask) -> None:
@@ -206,14 +208,15 @@ def _check_row(row: MicroDuckTask, name: str) -> None:
     for key, value in (*_numbers(row), *row.params.items()):
         if not bool(torch.isfinite(value).all()):
             raise TaskError(f"{key} of task {name!r} is {value.tolist()}; it must be finite")
-    intervals = {
+    intervals: dict[str, Any] = {
         "command": (row.command_low, row.command_high),
         "yaw_rate_interval": row.yaw_rate_interval,
         "warm_start_velocity": row.warm_start_velocity,
     }
     for key, (low, high) in intervals.items():
         if bool((low > high).any()):
-            raise TaskError(f"{key} of task {name!r} has low {low.tolist()} above high {high.tolist()}; swap them")
+            ends = f"low {low.tolist()} above high {high.tolist()}"
+            raise TaskError(f"{key} of task {name!r} has {ends}; swap them")
     bounds = {
         "warm_start_velocity": (0.0, math.inf),
         "warm_start_fraction": (0.0, 1.0),

@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     debug = "--debug" in given  # for every command: show where an error came from
     app = tyro.extras.SubcommandApp()
     app.command(train)
-    app.command(evaluate, name="eval")
+    app.command(name="eval")(evaluate)
     app.command(play)
     app.command(export)
     app.command(virtual_duck)
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return run_safely(
         lambda: app.cli(
             prog="microduck",
-            description="Train MicroDuck skills in simulation and export them. --debug shows where errors come from.",
+            description="Train MicroDuck skills and export them. --debug shows where an error came from.",
             args=arguments,
         ),
         debug=debug,

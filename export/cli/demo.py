@@ -14,7 +14,6 @@ from typing import Any
 from hardware.errors import BusError, DuckError
 from microduck.cli.console import console
 from microduck.cli.evaluate import evaluate
-from microduck.cli.play import play
 from microduck.cli.train import train
 from microduck.learning.config import TrainConfig
 
@@ -43,6 +42,10 @@ class _Files:
     @property
     def truth(self) -> Path:
         return self.folder / "virtual-duck.json"
+
+    @property
+    def video(self) -> Path:
+        return self.folder / "walk.mp4"
 
     @property
     def drive(self) -> Path:
@@ -74,7 +77,6 @@ def demo(
     export(files.run, files.bundle)
     console.rule("4 of 4: duck run, on a virtual duck")
     _drive(files, seconds)
-    play(files.run, folder / "walk.mp4", command=(0.2, 0.0, 0.0), seconds=seconds)
     console.print(_table(files))
 
 
@@ -92,7 +94,7 @@ def _drive(files: _Files, seconds: float) -> None:
     duck = [sys.executable, "-m", "export.cli", "virtual-duck", "--link", str(files.port)]
     robot = [sys.executable, "-m", "firmware_bridge.cli", "run", str(files.bundle), "--port", str(files.port)]
     command = ["--command", "0.2", "0", "0", "--seconds", str(seconds), "--json", str(files.drive)]
-    with subprocess.Popen([*duck, "--report", str(files.truth)]) as virtual:
+    with subprocess.Popen([*duck, "--report", str(files.truth), "--video", str(files.video)]) as virtual:
         try:
             _wait_for(files.port, virtual)
             code = subprocess.run([*robot, *command], check=False).returncode
@@ -120,7 +122,7 @@ def _table(files: _Files) -> Any:
     rows = {
         "trained": f"{run['transitions']:,} transitions in {run['seconds'] / 60:.1f} min",
         "walked": f"{walk['seconds']:.1f} s, {'fell' if walk['fell'] else 'did not fall'}",
-        "path": f"{walk['path_m']:.2f} m at {walk['mean_speed']:.3f} m/s (0.2 m/s commanded)",
+        "path": f"{walk['path_m']:.2f} m at {walk['mean_speed_mps']:.3f} m/s (0.2 m/s commanded)",
         "heading drift": f"{walk['heading_drift_deg']:+.0f} deg",
         "loop": f"{drive['rate_hz']:.2f} Hz, {drive['missed']} of {drive['ticks']} ticks missed",
         "runtime": f"{drive['cpu_share']:.1%} of one core",

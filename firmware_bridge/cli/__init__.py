@@ -91,18 +91,18 @@ def _positive(text: str) -> float:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from firmware_bridge.cli.run import run_command  # noqa: PLC0415
+    from firmware_bridge.cli.run import run_command
 
     return run_command(options)
 
 
 def _skills(options: argparse.Namespace) -> int:
-    from firmware_bridge.cli.skills import skills_command  # noqa: PLC0415
+    from firmware_bridge.cli.skills import skills_command
 
     return skills_command(options)
 
 
 def _emulate(options: argparse.Namespace) -> int:
-    from firmware_bridge.cli.emulate import emulate_command  # noqa: PLC0415
+    from firmware_bridge.cli.emulate import emulate_command
 
     return emulate_command(options)

@@ -11,8 +11,8 @@ from types import TracebackType
 from typing import Any, Self, TextIO
 
 from firmware_bridge.clock import Ticker
-from firmware_bridge.loop import Summary, Tick
 from firmware_bridge.modes import Mode
+from firmware_bridge.summary import Summary, Tick
 
 REFRESH_S = 0.2
 """Time between two live lines [s]."""

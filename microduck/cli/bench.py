@@ -25,7 +25,9 @@ def bench(config: tyro.conf.OmitArgPrefixes[TrainConfig] = TrainConfig(), rounds
     with Bar("measuring", rounds) as bar:
         rates = measure.bench(config, rounds, bar.show)
     cpus = len(os.sched_getaffinity(0))
-    out = Table(title=f"{config.num_envs} ducks, {config.substeps} substeps, {config.threads or cpus} threads")
+    out = Table(
+        title=f"{config.num_envs} ducks, {config.substeps} substeps, {config.threads or cpus} threads"
+    )
     out.add_column("what")
     out.add_column("control steps/s", justify="right")
     out.add_column("of bare physics", justify="right")

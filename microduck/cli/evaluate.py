@@ -11,7 +11,9 @@ from microduck.cli.console import console
 from microduck.cli.progress import Bar
 
 
-def evaluate(run: tyro.conf.Positional[Path], episodes: int = 64, seconds: float = 10.0, seed: int = 10_000) -> None:
+def evaluate(
+    run: tyro.conf.Positional[Path], episodes: int = 64, seconds: float = 10.0, seed: int = 10_000
+) -> None:
     """Evaluate a run's policy on every task: a table, evaluation.json and evaluation.png in its folder.
 
     Args:
@@ -27,7 +29,9 @@ def evaluate(run: tyro.conf.Positional[Path], episodes: int = 64, seconds: float
 
     steps = round(seconds / CONTROL_PERIOD_S)
     if episodes < 1 or steps <= learning.SETTLE_STEPS:
-        raise ConfigError(f"--episodes {episodes} --seconds {seconds:g}: give 1 episode or more of over 1 second")
+        raise ConfigError(
+            f"--episodes {episodes} --seconds {seconds:g}: give 1 episode or more of over 1 second"
+        )
     policy, library, config, _ = load_policy(RunFolder(run))
     options = learning.EvaluationOptions(config.layout, config.action_scale, episodes, steps, seed)
     with Bar("evaluating", steps) as bar:

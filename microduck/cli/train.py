@@ -34,9 +34,13 @@ def train(
         limits = replace(folder.config(), minutes=config.minutes, transitions=config.transitions)
         trainer = Trainer.resume(folder, limits)
         save_config(limits, folder.config_file)
-        console.print(f"going on at {trainer.transitions:,} transitions and {trainer.seconds / 60:.1f} minutes")
+        console.print(
+            f"going on at {trainer.transitions:,} transitions and {trainer.seconds / 60:.1f} minutes"
+        )
         if trainer.finished():
-            raise ConfigError(f"the run has reached its limit of {limits.minutes:g} minutes; give --minutes more")
+            raise ConfigError(
+                f"the run has reached its limit of {limits.minutes:g} minutes; give --minutes more"
+            )
     else:
         trainer = Trainer.start(folder, config)
 
@@ -49,4 +53,6 @@ def train(
 
     with Bar("training", 60 * trainer.config.minutes) as bar:
         trainer.train(show)
-    console.print(f"trained {trainer.transitions:,} transitions in {trainer.seconds / 60:.1f} minutes -> {run}")
+    console.print(
+        f"trained {trainer.transitions:,} transitions in {trainer.seconds / 60:.1f} minutes -> {run}"
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from tensordict import TensorDict, TensorDictBase
@@ -60,11 +61,13 @@ class Collector:
             row, self._state = self.env.step_and_maybe_reset(self.actor(self._state))
             rows.append(row.select(*KEEP))
             errors.append(self._speed_error())
-            lengths.append(self._ended(row["next", "done"].squeeze(-1)))
-        batch = torch.stack(rows, dim=1)
+            lengths.append(self._ended(row.get(("next", "done")).squeeze(-1)))
+        batch: Any = torch.stack(rows, dim=1)  # a TensorDict, which torch does not say
         ended = torch.cat(lengths)
         mean = float(ended.mean()) if len(ended) else None
-        return batch, CollectStats(mean, float(torch.stack(errors).mean()), float(batch["next", "reward"].mean()))
+        return batch, CollectStats(
+            mean, float(torch.stack(errors).mean()), float(batch["next", "reward"].mean())
+        )
 
     def _speed_error(self) -> Tensor:
         features = self.env.features

@@ -72,7 +72,9 @@ class TrainConfig:
                 wanted = "0 or more" if least == 0 else "above 0"
                 raise ConfigError(f"{field.name} is {value}; it must be {wanted}")
         if self.steps * self.num_envs < self.minibatches:
-            raise ConfigError(f"minibatches is {self.minibatches}; a batch has {self.steps * self.num_envs} rows")
+            raise ConfigError(
+                f"minibatches is {self.minibatches}; a batch has {self.steps * self.num_envs} rows"
+            )
 
 
 def save_config(config: TrainConfig, path: Path) -> None:
@@ -90,6 +92,8 @@ def load_config(path: Path) -> TrainConfig:
         data = json.loads(path.read_text(encoding="utf-8"))
         return TrainConfig(**data)
     except OSError as error:
-        raise ConfigError(f"{path.parent} is no training run: cannot read {path.name} ({error.strerror})") from error
+        raise ConfigError(
+            f"{path.parent} is no training run: cannot read {path.name} ({error.strerror})"
+        ) from error
     except (json.JSONDecodeError, TypeError) as error:
         raise ConfigError(f"{path} is no training configuration: {error}") from error

@@ -18,6 +18,7 @@ from hardware import rotations
 from hardware.contract import CONTROL_PERIOD_S
 from microduck.env import MicroDuckEnv
 from microduck.policy import SkillPolicy
+from microduck.rewards import Features
 from microduck.tasks import COMMAND_THRESHOLD, RESET_NOISE_SCALE, MicroDuckTask, command_box
 
 SETTLE_STEPS = 50
@@ -100,8 +101,8 @@ class _Tally:
         self.alive &= ~features["fallen"]
 
 
-def _speed(features: dict[str, Tensor] | object) -> Tensor:
-    velocity, command = features["body_velocity"][:, :2], features["command"]  # type: ignore[index]
+def _speed(features: Features) -> Tensor:
+    velocity, command = features["body_velocity"][:, :2], features["command"]
     wanted = command.norm(dim=-1)
     along = (velocity * command).sum(-1) / wanted.clamp(min=COMMAND_THRESHOLD)
     return torch.where(wanted > COMMAND_THRESHOLD, along, velocity.norm(dim=-1))

@@ -40,7 +40,9 @@ def make_actor(policy: SkillPolicy) -> ProbabilisticTensorDictSequential:
         default_interaction_type="random",
         return_log_prob=True,
     )
-    return ProbabilisticTensorDictSequential(TensorDictModule(_Gaussian(policy), INPUTS, ["loc", "scale"]), sample)
+    return ProbabilisticTensorDictSequential(
+        TensorDictModule(_Gaussian(policy), INPUTS, ["loc", "scale"]), sample
+    )
 
 
 @dataclass
@@ -78,7 +80,9 @@ class PPO:
             loss_critic_type="l2",
             normalize_advantage=False,
         )
-        self.optimiser = torch.optim.Adam([*policy.parameters(), *critic.parameters()], lr=config.learning_rate)
+        self.optimiser = torch.optim.Adam(
+            [*policy.parameters(), *critic.parameters()], lr=config.learning_rate
+        )
 
     def update(self, batch: TensorDict) -> UpdateStats:
         """Improve actor and critic from a batch (num_envs, steps) of transitions.
@@ -127,4 +131,6 @@ class PPO:
 def _refuse_nonfinite(batch: TensorDict) -> None:
     for name in ("observation", ("next", "reward")):
         if not bool(torch.isfinite(batch[name]).all()):
-            raise TrainingError(f"{name} holds a value that is not finite; check the reward terms of the library")
+            raise TrainingError(
+                f"{name} holds a value that is not finite; check the reward terms of the library"
+            )

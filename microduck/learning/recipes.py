@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from hardware.errors import TaskError
 from microduck.tasks import (
@@ -25,16 +26,16 @@ WALK_WEIGHTS = {
     "phase_contact": 1.5,
     "heading": 2.0,
 }
-EXPLORING_STARTS = {
+EXPLORING_STARTS: dict[str, Any] = {
     "warm_start_velocity": (0.05, 0.25),
     "warm_start_fraction": 0.5,
     "joint_reset_noise_scale": 0.25,
 }
 
 
-def walking_task(low: float = 0.1, high: float = 0.3, **overrides: object) -> MicroDuckTask:
+def walking_task(low: float = 0.1, high: float = 0.3, **overrides: Any) -> MicroDuckTask:
     """Return the row of the shipped walker: forward at the commanded speed [m/s], heading held."""
-    preset = {"name": "walk", "reward_weights": WALK_WEIGHTS, **EXPLORING_STARTS}
+    preset: dict[str, Any] = {"name": "walk", "reward_weights": WALK_WEIGHTS, **EXPLORING_STARTS}
     return speed_range_task(low, high, **{**preset, **overrides})
 
 
@@ -58,4 +59,6 @@ def find_library(name: str) -> MicroDuckTask:
     path = Path(name)
     if path.suffix == ".tdz" and path.is_file():
         return load_library(path)
-    raise TaskError(f"{name!r} is no task library; choose one of {sorted(LIBRARIES)} or the path of a .tdz file")
+    raise TaskError(
+        f"{name!r} is no task library; choose one of {sorted(LIBRARIES)} or the path of a .tdz file"
+    )

@@ -47,7 +47,9 @@ class RunFolder:
             TrainingError: a run is in it already.
         """
         if self.config_file.exists():
-            raise TrainingError(f"{self.path} holds a run already; resume it with --resume or choose another folder")
+            raise TrainingError(
+                f"{self.path} holds a run already; resume it with --resume or choose another folder"
+            )
         self.path.mkdir(parents=True, exist_ok=True)
         save_library(library, self.library_file)
         save_config(config, self.config_file)
@@ -76,7 +78,9 @@ class RunFolder:
             TrainingError: there is none, or it is damaged.
         """
         if not self.checkpoint_file.is_file():
-            raise TrainingError(f"{self.path} has no checkpoint.pt; train a run there first (microduck train)")
+            raise TrainingError(
+                f"{self.path} has no checkpoint.pt; train a run there first (microduck train)"
+            )
         try:
             return torch.load(self.checkpoint_file, weights_only=True)
         except (RuntimeError, UnpicklingError, EOFError, OSError) as error:
@@ -112,4 +116,6 @@ def load_weights(network: torch.nn.Module, state: dict[str, Any], name: str, run
     try:
         network.load_state_dict(state[name])
     except (KeyError, RuntimeError) as error:
-        raise TrainingError(f"the checkpoint in {run.path} does not fit its configuration: {error}") from error
+        raise TrainingError(
+            f"the checkpoint in {run.path} does not fit its configuration: {error}"
+        ) from error

@@ -81,7 +81,9 @@ class NativePhysics:
         self.stand_qpos = torch.from_numpy(self.model.key_qpos[self._key].copy())
         actuators = tuple(self.model.actuator(i).name for i in range(self.model.nu))
         if actuators != JOINT_NAMES:
-            raise ConfigError(f"the model's actuators are {actuators}; the contract's joints are {JOINT_NAMES}")
+            raise ConfigError(
+                f"the model's actuators are {actuators}; the contract's joints are {JOINT_NAMES}"
+            )
 
     def _bind(self) -> None:
         model, bind = self.model, self.batch.bind

@@ -23,7 +23,7 @@ def make(num_envs=4, **arguments):
 
 
 def scripted(env, steps, seed=0):
-    """Observations, rewards and dones of a run with fixed random actions, ducks starting over as they fall."""
+    """Return observations, rewards and dones of a run with fixed random actions."""
     generator = torch.Generator().manual_seed(seed)
     state, seen = env.reset(), []
     for _ in range(steps):

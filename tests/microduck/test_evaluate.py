@@ -31,7 +31,9 @@ def options(**changes):
 
 
 def test_commands_cover_each_box_from_corner_to_corner(library):
-    points = [(task, [round(v, 6) for v in command.tolist()]) for task, command in learning.commands(library, 3)]
+    points = [
+        (task, [round(v, 6) for v in command.tolist()]) for task, command in learning.commands(library, 3)
+    ]
     assert points == [(0, [0.1, 0, 0]), (0, [0.2, 0, 0]), (0, [0.3, 0, 0]), (1, [0, 0, 0])]
 
 
@@ -49,7 +51,9 @@ def test_a_duck_that_stands_still_survives_one_second_at_most(still, library):
 
 
 def test_starts_are_cold_whatever_the_row_says(still):
-    row = speed_range_task(warm_start_fraction=1.0, warm_start_velocity=(0.2, 0.2), joint_reset_noise_scale=0.5)
+    row = speed_range_task(
+        warm_start_fraction=1.0, warm_start_velocity=(0.2, 0.2), joint_reset_noise_scale=0.5
+    )
     library = stack_tasks([row, row])
     learning.evaluate(still, library, options(steps=1))
     assert library.warm_start_fraction.tolist() == [1.0, 1.0]  # the caller's library is left alone

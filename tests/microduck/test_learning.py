@@ -90,7 +90,10 @@ def test_an_update_raises_the_probability_of_the_better_action():
     config = TrainConfig(minibatches=1, epochs=8, entropy=0.0)
     ppo = PPO(*make_networks(config, 1), config)
     count = 256
-    inputs = {"observation": torch.zeros(count, 1, 54), "task_id": torch.zeros(count, 1, 1, dtype=torch.int64)}
+    inputs = {
+        "observation": torch.zeros(count, 1, 54),
+        "task_id": torch.zeros(count, 1, 1, dtype=torch.int64),
+    }
     batch = ppo.actor(TensorDict(inputs, batch_size=[count, 1])).detach()
     reward = batch["action"].mean(-1, keepdim=True)  # the larger the action, the better
     done = torch.ones(count, 1, 1, dtype=torch.bool)
@@ -105,7 +108,11 @@ def test_a_reward_that_is_not_finite_stops_training_and_is_named():
     config = TrainConfig()
     ppo = PPO(*make_networks(config, 1), config)
     batch = TensorDict(
-        {"observation": torch.zeros(2, 2, 54), "next": {"reward": torch.tensor([[[0.0], [float("nan")]]] * 2)}}, [2, 2]
+        {
+            "observation": torch.zeros(2, 2, 54),
+            "next": {"reward": torch.tensor([[[0.0], [float("nan")]]] * 2)},
+        },
+        [2, 2],
     )
     with pytest.raises(TrainingError, match="reward"):
         ppo.update(batch)
@@ -190,5 +197,5 @@ def test_configurations_read_back_equal_and_bad_ones_are_refused(tmp_path):
         TrainConfig(minutes=-1)
     with pytest.raises(ConfigError, match="gamma is nan"):
         TrainConfig(gamma=float("nan"))
-    with pytest.raises(TaskError, match="'run' is no task library; choose one of .*'walk'"):
+    with pytest.raises(TaskError, match=r"'run' is no task library; choose one of .*'walk'"):
         find_library("run")

@@ -44,7 +44,11 @@ CASES = [
     ("tracking", {}, 1.0),
     ("tracking", {"body_velocity": [0.3, 0.0, 0.0]}, 0.3678794),  # one std along: exp(-1)
     ("tracking", {"body_velocity": [0.2, 0.05, 0.0]}, 0.3678794),  # one std across, which is half as wide
-    ("tracking", {"command": [0.0, 0.0], "body_velocity": [0.0, 0.2, 0.0]}, 0.0183156),  # exp(-4), no direction
+    (
+        "tracking",
+        {"command": [0.0, 0.0], "body_velocity": [0.0, 0.2, 0.0]},
+        0.0183156,
+    ),  # exp(-4), no direction
     ("yaw_rate", {"angular_velocity": [0.0, 0.0, 1.0]}, 0.1353353),  # exp(-1 / 0.5)
     ("yaw_rate", {"angular_velocity": [0.0, 0.0, 1.0], "yaw_rate_command": 1.0}, 1.0),
     ("head_level", {"head_pitch": 0.3}, 0.3678794),
@@ -61,13 +65,21 @@ CASES = [
     ("air_time", {"touchdown_air_time": [0.225, 0.0], "body_velocity": [0.0, 0.0, 0.0]}, 0.05),
     ("air_time", {"touchdown_air_time": [0.225, 0.0], "upright": 0.3}, 0.0),
     ("swing_height", {}, 1.0),
-    ("swing_height", {"foot_heights": [0.01, 0.5]}, 0.5),  # the left foot swings, the right one does not count
+    (
+        "swing_height",
+        {"foot_heights": [0.01, 0.5]},
+        0.5,
+    ),  # the left foot swings, the right one does not count
     ("swing_height", {"gait_phase": -math.pi / 2}, 0.0),
     ("phase_contact", {}, 1.0),
     ("phase_contact", {"contacts": [True, True]}, 0.0),
     ("phase_contact", {"contacts": [True, False]}, 0.0),
     ("phase_contact", {"gait_phase": -math.pi / 2, "contacts": [True, False]}, 1.0),
-    ("phase_contact", {"command": [-0.2, 0.0], "body_velocity": [-0.2, 0.0, 0.0]}, 0.0),  # clock runs backwards
+    (
+        "phase_contact",
+        {"command": [-0.2, 0.0], "body_velocity": [-0.2, 0.0, 0.0]},
+        0.0,
+    ),  # clock runs backwards
     ("double_support", {"contacts": [True, True]}, 1.0),
     ("double_support", {}, 0.0),
     ("ang_vel_xy", {"angular_velocity": [3.0, 4.0, 9.0]}, 25.0),
@@ -98,7 +110,7 @@ def test_stepping_in_place_earns_less_than_walking(walking_features, params):
         sum(term.weight * float(term.function(features, params)) for term in REWARD_TERMS.values())
         for features in (walking_features, still)
     ]
-    # Walking well earns 2+1+1+2+1 for tracking, yaw, head, upright and pose, 2 for progress, 2+3 for the gait.
+    # Walking well earns 2+1+1+2+1 for tracking, yaw, head, upright and pose, 2 progress, 2+3 the gait.
     assert totals[0] == pytest.approx(14.0, abs=1e-5)
     # In place: exp(-4) of tracking, no progress, half of the gait.
     assert totals[1] == pytest.approx(2 * 0.0183156 + 5 + 2.5, abs=1e-5)

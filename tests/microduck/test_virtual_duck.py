@@ -1,4 +1,4 @@
-"""The virtual duck: limp and stiff servos, the hand, the record of a run. Physics is stepped by hand."""
+"""The virtual duck: what it reports, the hand, its runs and their record. Physics is stepped by hand."""
 
 import json
 import os

@@ -63,7 +63,7 @@ def finish(process: Popen) -> tuple[int, str, str]:
 def test_help_comes_without_loading_numpy_or_onnxruntime() -> None:
     script = (
         "import sys\nfrom firmware_bridge.cli import main\ntry:\n    main(['run', '--help'])\n"
-        "except SystemExit as end:\n    print('loaded', {'numpy', 'onnxruntime'} & set(sys.modules), end.code)"
+        "except SystemExit as end:\n    print('loaded', {'numpy', 'onnxruntime'} & set(sys.modules), end)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert "exit codes:" in done.stdout and "--calibration FILE" in done.stdout

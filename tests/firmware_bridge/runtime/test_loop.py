@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from firmware_bridge.commands import Command, CommandSource, FixedCommand
-from firmware_bridge.loop import Hooks, Summary, Tick, run
+from firmware_bridge.loop import Hooks, run
 from firmware_bridge.modes import Mode
 from firmware_bridge.skills import Bundle
+from firmware_bridge.summary import Summary, Tick
 from hardware.errors import BusTimeoutError, DeviceError, PortError
 from hardware.joints import STAND
 
@@ -69,6 +70,16 @@ def test_the_rise_starts_at_the_measured_pose_and_reaches_stand_without_a_jump(d
     assert rise[0] == pytest.approx(STAND + 0.1)
     assert np.delete(rise[-1], ANKLE) == pytest.approx(np.delete(STAND, ANKLE), abs=1e-9)
     assert np.abs(np.diff(rise[:-1], axis=0)).max() < 0.002
+
+
+def test_a_joint_found_out_of_range_is_brought_back_by_the_rise_without_a_jump(drive: Drive) -> None:
+    drive.body.position = STAND.copy()
+    drive.body.position[1] = -0.6  # left hip roll reaches -22 degrees = -0.384 rad
+    drive.run(0.1)
+    roll = np.array(drive.body.writes)[:, 1]
+    assert roll[0] == pytest.approx(-0.6)
+    assert np.abs(np.diff(roll)).max() < 0.01
+    assert roll[RISE_TICKS] == pytest.approx(STAND[1])
 
 
 def test_the_policys_first_observation_is_that_of_a_training_episodes_first_step(drive: Drive) -> None:

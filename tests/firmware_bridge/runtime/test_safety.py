@@ -49,6 +49,15 @@ def test_targets_out_of_range_are_moved_to_its_end_and_counted() -> None:
     assert (limited.slewed, limited.clamped) == (1, 1)
 
 
+def test_a_joint_out_of_range_may_come_back_but_not_go_further() -> None:
+    found = STAND.copy()
+    found[1] = -0.6  # left hip roll reaches -22 degrees = -0.384 rad
+    further, back = found.copy(), found.copy()
+    further[1], back[1] = -0.7, -0.5
+    assert safety.limit_targets(further, found).targets[1] == -0.6
+    assert safety.limit_targets(back, found).targets[1] == -0.5
+
+
 def test_a_lean_of_59_degrees_is_no_fall_and_one_of_61_is() -> None:
     upright = np.array([0.857, 0.0, -0.515])
     leaning = np.array([0.875, 0.0, -0.485])

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from firmware_bridge.signals import StopSignals
+
+NAMES = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGTSTP"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_signal_is_noted_instead_of_ending_the_process(name: str) -> None:
+    with StopSignals() as signals:
+        assert signals.reason() is None
+        os.kill(os.getpid(), signal.Signals[name])
+        assert signals.reason() == f"{name} received"
+
+
+def test_the_first_of_many_signals_counts() -> None:
+    with StopSignals() as signals:
+        for name in ("SIGTERM", "SIGINT", "SIGINT"):
+            os.kill(os.getpid(), signal.Signals[name])
+    assert signals.received is signal.SIGTERM
+
+
+def test_afterwards_signals_do_what_they_did_before() -> None:
+    before = [signal.getsignal(signal.Signals[name]) for name in NAMES]
+    with StopSignals():
+        assert [signal.getsignal(signal.Signals[name]) for name in NAMES] != before
+    assert [signal.getsignal(signal.Signals[name]) for name in NAMES] == before
+
+
+def test_a_closed_terminal_that_nohup_ignores_stays_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with StopSignals() as signals:
+            os.kill(os.getpid(), signal.SIGHUP)
+        assert signals.received is None
+    finally:
+        signal.signal(signal.SIGHUP, before)

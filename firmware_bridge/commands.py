@@ -63,17 +63,16 @@ class LineCommands:
     def __init__(self, descriptor: int, now: Callable[[], float] = time.monotonic) -> None:
         self.refused = 0
         self._descriptor, self._now = descriptor, now
-        self._rest, self._open = b"", True
+        self._rest = b""
         self._values, self._given = np.zeros(3), -inf
 
     def latest(self) -> Command:
         """Take in what has arrived and return the newest command."""
-        if self._open and select.select([self._descriptor], [], [], 0)[0]:
+        if select.select([self._descriptor], [], [], 0)[0]:
             self._take(os.read(self._descriptor, READ_BYTES))
         return Command(self._values, self._now() - self._given)
 
     def _take(self, data: bytes) -> None:
-        self._open = bool(data)
         *lines, rest = (self._rest + data).split(b"\n")
         self._rest = rest[:MAX_LINE_BYTES]
         for line in lines:

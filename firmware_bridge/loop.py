@@ -107,7 +107,8 @@ class _Drive:
         try:
             self._body.limp()
         except BusError as error:
-            reason = f"{self._modes.reason}; then {error}: torque may be on, switch the servos' power off"
+            advice = "torque may be on, switch the servos' power off"
+            reason = f"{self._modes.reason}; {advice} ({error})"
             self._modes.change(Mode.FAULT, reason)
         if self._modes.mode in _ACTIVE:
             self._modes.change(Mode.FAULT, "an error ended the loop")
@@ -209,7 +210,8 @@ class _Drive:
             self._count(error)
 
     def _count(self, error: BusError) -> None:
-        self._tally.bus_errors[type(error).__name__] += 1
+        name = type(error).__name__
+        self._tally.bus_errors[name] = self._tally.bus_errors.get(name, 0) + 1
         self._bus_error = str(error)
 
     def _report(self, fresh: bool) -> None:
@@ -223,6 +225,6 @@ class _Drive:
                 command=state.command,
                 observation=self._controller.observation,
                 targets=self._targets,
-                bus_errors=self._tally.bus_errors.total(),
+                bus_errors=sum(self._tally.bus_errors.values()),
             )
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -51,7 +50,7 @@ class Tally:
 
     policy_ticks: int = 0
     held_ticks: int = 0
-    bus_errors: Counter[str] = field(default_factory=Counter)
+    bus_errors: dict[str, int] = field(default_factory=dict)
     slewed: int = 0
     clamped: int = 0
     alerts: set[str] = field(default_factory=set)

@@ -88,7 +88,7 @@ def _targets(config: TrainConfig, stand: np.ndarray) -> list[np.ndarray]:
 
 
 def _bare(config: TrainConfig, physics: PhysicsOptions) -> Callable[[], None]:
-    model = load_model(config.substeps, visuals=False)
+    model = load_model(config.substeps, visuals=False, body_contacts=physics.body_contacts)
     batch = mujoco.batch.Batch(model, config.num_envs, physics.worker_threads())
     key = model.keyframe(STAND_KEY).id
     batch.reset(keyframe=key)

@@ -43,7 +43,7 @@ def _add(
     parser = commands.add_parser(
         name,
         help=text,
-        description=f"{text.capitalize()}.",
+        description=f"{text[0].upper()}{text[1:]}.",
         formatter_class=argparse.RawTextHelpFormatter,
     )
     parser.add_argument("--debug", action="store_true", help="show where an error came from")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import queue
 import shutil
 import threading
+from collections.abc import Callable
 from dataclasses import asdict
 from math import acos, degrees
 from types import TracebackType
@@ -18,10 +20,24 @@ REFRESH_S = 0.2
 """Time between two live lines [s]."""
 CLOSE_S = 1.0
 """Longest to wait for a terminal that takes no text when the drive is over [s]."""
+_LOGGER = logging.getLogger("firmware_bridge")
+
+
+class _News(logging.Handler):
+    """Hands log records on as lines."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        super().__init__(logging.WARNING)
+        self._tell = tell
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._tell(record.getMessage())
 
 
 class StatusPrinter:
-    """Context that shows a drive. A thread prints, because a terminal may block and the loop must not.
+    """Context that shows a drive, and what the bus logs meanwhile.
+
+    A thread prints, because a terminal may block and the loop must not.
 
     Args:
         stream: where to print; the live line appears only on a terminal.
@@ -34,6 +50,7 @@ class StatusPrinter:
         self._news: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._tick: Tick | None = None
         self._alerts: set[str] = set()
+        self._logs = _News(self._news.put)
         self._thread = threading.Thread(target=self._work, name="status", daemon=True)
 
     def on_mode(self, mode: Mode, reason: str) -> None:
@@ -49,12 +66,14 @@ class StatusPrinter:
             self._alerts.update(tick.sample.alerts)
 
     def __enter__(self) -> Self:
+        _LOGGER.addHandler(self._logs)
         self._thread.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        _LOGGER.removeHandler(self._logs)
         self._news.put(None)
         self._thread.join(CLOSE_S)
 

@@ -17,6 +17,8 @@ from hardware.errors import ConfigError
 from hardware.joints import JOINT_NAMES
 
 STAND_KEY = "STAND"
+SOLE_BIT = 1
+"""Contact bit of the soles in duck.xml."""
 MAX_SPEED = 1e4
 """Base or joint velocities beyond this have diverged [m/s, rad/s]; a falling duck stays below 100."""
 
@@ -28,22 +30,28 @@ class PhysicsOptions:
     Attributes:
         substeps: physics steps in one control period of 20 ms.
         threads: worker threads; None for the CPUs this process may use.
+        body_contacts: whether parts other than the soles meet the floor. Off, as in the upstream model for
+            walking: a duck that could rest on its battery or beak would learn that instead.
     """
 
     substeps: int = 4
     threads: int | None = None
+    body_contacts: bool = False
 
     def worker_threads(self) -> int:
         """Return the number of threads to start: never more than the CPUs this process may use by default."""
         return self.threads or len(os.sched_getaffinity(0))
 
 
-def load_model(substeps: int = 4, *, visuals: bool = True) -> mujoco.MjModel:
+def load_model(
+    substeps: int = 4, *, visuals: bool = True, body_contacts: bool = True
+) -> mujoco.MjModel:
     """Compile the duck.
 
     Args:
         substeps: physics steps in one control period.
         visuals: keep geoms that only pictures need.
+        body_contacts: let parts other than the soles meet the floor.
 
     Raises:
         ConfigError: `substeps` is not a positive whole number.
@@ -53,6 +61,8 @@ def load_model(substeps: int = 4, *, visuals: bool = True) -> mujoco.MjModel:
     text = resources.files("hardware").joinpath("duck.xml").read_text(encoding="utf-8")
     spec = mujoco.MjSpec.from_string(text)
     spec.compiler.discardvisual = not visuals
+    if not body_contacts:
+        spec.geom("floor").conaffinity = SOLE_BIT
     spec.option.timestep = CONTROL_PERIOD_S / substeps
     return spec.compile()
 
@@ -71,7 +81,7 @@ class NativePhysics:
     """
 
     def __init__(self, num_envs: int, options: PhysicsOptions) -> None:
-        self.model = load_model(options.substeps, visuals=False)
+        self.model = load_model(options.substeps, visuals=False, body_contacts=options.body_contacts)
         # A diverged simulation must show its NaN and be terminated, not start over unseen.
         self.model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET
         self.substeps = options.substeps

@@ -269,7 +269,7 @@ def test_torque_that_cannot_be_switched_off_is_a_fault_that_says_what_to_do(
     monkeypatch.setattr(drive.body, "limp", limp)
     summary = drive.run(0.1)
     assert summary.mode is Mode.FAULT
-    assert "drove the time asked for" in summary.reason and "ids 23" in summary.reason
+    assert "drove the time asked for; torque may be on" in summary.reason and "ids 23" in summary.reason
     assert "switch the servos' power off" in summary.reason
 
 

@@ -326,7 +326,15 @@ def in_branch(model: onnx.ModelProto) -> None:
     model.graph.node.append(helper.make_node("If", ["c"], ["y"], then_branch=inner, else_branch=inner))
 
 
-@pytest.mark.parametrize("hide", [in_initializer, in_constant, in_branch])
+def in_sparse_constant(model: onnx.ModelProto) -> None:
+    values = helper.make_tensor("v", TensorProto.FLOAT, [1], [1])
+    indices = helper.make_tensor("i", TensorProto.INT64, [1], [0])
+    sparse = helper.make_sparse_tensor(values, indices, [4])
+    model.graph.node.append(helper.make_node("Constant", [], ["s"], sparse_value=sparse))
+    external(model.graph.node[-1].attribute[0].sparse_tensor.values)
+
+
+@pytest.mark.parametrize("hide", [in_initializer, in_constant, in_branch, in_sparse_constant])
 def test_weights_in_another_file_are_found_wherever_they_hide(
     draft: Any, tmp_path: Path, make_model: Callable[..., onnx.ModelProto], hide: Callable[..., None]
 ) -> None:

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import io
+import json
+import logging
 import threading
-from collections import Counter
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ SUMMARY = Summary(
     worst_lateness_s=0.0031,
     mean_work_s=0.0042,
     worst_work_s=0.0199,
-    tally=Tally(615, 3, Counter(BusTimeoutError=5, PortError=1), 7, 0, {"left_knee"}),
+    tally=Tally(615, 3, {"BusTimeoutError": 5, "PortError": 1}, 7, 0, {"left_knee"}),
     commands_refused=4,
 )
 
@@ -81,6 +82,15 @@ def test_a_servos_fault_is_announced_once() -> None:
     assert stream.getvalue().count("head_yaw") == 1
 
 
+def test_what_the_bus_logs_becomes_a_line_of_its_own() -> None:
+    stream = io.StringIO()
+    with StatusPrinter(stream, Ticker()):
+        logging.getLogger("firmware_bridge.bus").warning("device %d is slow", 20)
+        logging.getLogger("firmware_bridge.bus").debug("detail")
+    logging.getLogger("firmware_bridge.bus").warning("too late")
+    assert stream.getvalue() == "device 20 is slow\n"
+
+
 def test_a_terminal_that_blocks_does_not_hold_the_loop_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(status, "CLOSE_S", 0.01)
     stream, release = Terminal(), threading.Event()
@@ -128,4 +138,4 @@ def test_the_summary_as_data_is_flat_and_plain() -> None:
         {"BusTimeoutError": 5, "PortError": 1},
         ["left_knee"],
     )
-    assert not any(isinstance(value, Tally) for value in data.values())
+    assert json.loads(json.dumps(data)) == data

@@ -43,9 +43,7 @@ class PhysicsOptions:
         return self.threads or len(os.sched_getaffinity(0))
 
 
-def load_model(
-    substeps: int = 4, *, visuals: bool = True, body_contacts: bool = True
-) -> mujoco.MjModel:
+def load_model(substeps: int = 4, *, visuals: bool = True, body_contacts: bool = True) -> mujoco.MjModel:
     """Compile the duck.
 
     Args:

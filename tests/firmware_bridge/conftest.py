@@ -13,6 +13,7 @@ from firmware_bridge.bus import Bus
 from firmware_bridge.emulated_devices import Device, EmulatedImuBoard, EmulatedServo
 from firmware_bridge.emulated_wire import Wire
 from firmware_bridge.emulator import EmulatedDuck
+from firmware_bridge.port import SerialPort
 from hardware.joints import MOUTH_ID, SERVO_IDS
 
 settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -106,3 +107,10 @@ def duck(patient: None) -> Iterator[EmulatedDuck]:
     """A duck behind a real pseudo-terminal."""
     with EmulatedDuck() as emulated:
         yield emulated
+
+
+@pytest.fixture
+def bus(duck: EmulatedDuck) -> Iterator[Bus]:
+    """A driver on the emulated duck's real port."""
+    with SerialPort(duck.port) as port:
+        yield Bus(port)

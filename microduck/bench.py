@@ -17,6 +17,7 @@ from microduck.learning.config import TrainConfig
 from microduck.learning.ppo import PPO
 from microduck.learning.recipes import find_library
 from microduck.learning.run_folder import make_networks
+from microduck.learning.symmetry import Mirror
 from microduck.physics.native import STAND_KEY, PhysicsOptions, load_model
 
 FALLEN_HEIGHT = 0.066
@@ -121,7 +122,8 @@ def _stepping(env: MicroDuckEnv, config: TrainConfig) -> Callable[[], None]:
 
 def _training(env: MicroDuckEnv, config: TrainConfig) -> Callable[[], None]:
     torch.manual_seed(config.seed)
-    ppo = PPO(*make_networks(config, env.tasks.batch_size[0]), config)
+    mirror = Mirror(config.layout, env.tasks) if config.mirror else None
+    ppo = PPO(*make_networks(config, env.tasks.batch_size[0]), config, mirror)
     collector = Collector(env, ppo.actor)
 
     def run() -> None:

@@ -37,6 +37,7 @@ class TrainConfig:
         entropy: weight of the entropy bonus.
         initial_std: standard deviation of the actions at the start.
         max_grad_norm: largest gradient norm of actor and critic each.
+        mirror: show the learner about half of the transitions with left and right exchanged.
     """
 
     library: str = "walk"
@@ -60,12 +61,13 @@ class TrainConfig:
     entropy: float = 0.005
     initial_std: float = 1.0
     max_grad_norm: float = 1.0
+    mirror: bool = True
 
     def __post_init__(self) -> None:
         contract.blocks(self.layout)
         for field in fields(self):
             value = getattr(self, field.name)
-            if isinstance(value, str):
+            if isinstance(value, str | bool):
                 continue
             least = 0 if field.name in {"transitions", "threads", "seed", "entropy"} else math.ulp(0.0)
             if not (math.isfinite(value) and value >= least):

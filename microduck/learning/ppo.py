@@ -14,6 +14,7 @@ from torchrl.objectives.value import GAE
 
 from hardware.errors import TrainingError
 from microduck.learning.config import TrainConfig
+from microduck.learning.symmetry import Mirror
 from microduck.policy import SkillNetwork, SkillPolicy
 
 INPUTS = ["observation", "task_id"]
@@ -62,10 +63,13 @@ class PPO:
         policy: the actor's network.
         critic: the value network, one output.
         config: rates and counts.
+        mirror: shows the learner about half of the transitions mirrored; None shows them as they were.
     """
 
-    def __init__(self, policy: SkillPolicy, critic: SkillNetwork, config: TrainConfig) -> None:
-        self.policy, self.critic, self.config = policy, critic, config
+    def __init__(
+        self, policy: SkillPolicy, critic: SkillNetwork, config: TrainConfig, mirror: Mirror | None = None
+    ) -> None:
+        self.policy, self.critic, self.config, self.mirror = policy, critic, config, mirror
         self.actor = make_actor(policy)
         value = ValueOperator(critic, in_keys=INPUTS)
         # Time limits bootstrap from the true last observation: GAE reads `terminated` for the value of the
@@ -98,8 +102,9 @@ class PPO:
         flat["advantage"] = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
         losses = []
         for _ in range(self.config.epochs):
+            shown = flat if self.mirror is None else self.mirror.some(flat)
             order = torch.randperm(flat.shape[0])
-            losses = [self._minibatch(flat[rows]) for rows in order.chunk(self.config.minibatches)]
+            losses = [self._minibatch(shown[rows]) for rows in order.chunk(self.config.minibatches)]
         kl, policy_loss, value_loss = torch.stack(losses).mean(0).tolist()  # of the last pass
         self._adapt(kl)
         self.policy.normaliser.update(batch["observation"])

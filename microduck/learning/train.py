@@ -14,6 +14,7 @@ from microduck.learning.log import LogRow, TrainingLog, plot_log, read_log
 from microduck.learning.ppo import PPO, UpdateStats
 from microduck.learning.recipes import find_library
 from microduck.learning.run_folder import RunFolder, load_weights, make_networks
+from microduck.learning.symmetry import Mirror
 from microduck.physics.native import PhysicsOptions
 from microduck.tasks import MicroDuckTask
 
@@ -38,7 +39,8 @@ class Trainer:
         torch.manual_seed(config.seed)
         self.run_folder, self.config = run, config
         self.policy, self.critic = make_networks(config, library.batch_size[0])
-        self.ppo = PPO(self.policy, self.critic, config)
+        mirror = Mirror(config.layout, library) if config.mirror else None
+        self.ppo = PPO(self.policy, self.critic, config, mirror)
         self.env = MicroDuckEnv(
             library,
             num_envs=config.num_envs,

@@ -1,0 +1,70 @@
+"""Left and right exchanged: a duck's mirror image is a duck too.
+
+Every transition of a task without a preferred side is as good mirrored. Showing the learner both keeps its walk
+from leaning to one side, which it could not notice: the heading is not in the observation.
+"""
+
+from __future__ import annotations
+
+import torch
+from tensordict import TensorDict
+from torch import Tensor
+
+from hardware import contract
+from hardware.joints import MIRROR_INDEX, MIRROR_SIGN
+from microduck.tasks import MicroDuckTask, command_box
+
+_JOINTS = (MIRROR_INDEX, tuple(MIRROR_SIGN.tolist()))
+# Per block: which value takes each place, and its sign. A mirror keeps x and z of a vector and turns y round; of
+# a rotation it keeps y. The gait clock of the other leg is half a period away.
+_BLOCKS: dict[str, tuple[tuple[int, ...], tuple[float, ...]]] = {
+    "projected_gravity": ((0, 1, 2), (1, -1, 1)),
+    "angular_velocity": ((0, 1, 2), (-1, 1, -1)),
+    "linear_velocity": ((0, 1, 2), (1, -1, 1)),
+    "planar_command": ((0, 1), (1, -1)),
+    "command": ((0, 1, 2), (1, -1, -1)),
+    "joint_error": _JOINTS,
+    "joint_velocity": _JOINTS,
+    "gait_clock": ((0, 1, 2), (-1, -1, 1)),
+    "previous_action": _JOINTS,
+}
+
+
+class Mirror:
+    """Mirrors observations and actions.
+
+    Args:
+        layout: observation layout.
+        library: the tasks; those whose commands favour a side are never mirrored.
+    """
+
+    def __init__(self, layout: str, library: MicroDuckTask) -> None:
+        index: list[int] = []
+        sign: list[float] = []
+        for block in contract.blocks(layout):
+            places, signs = _BLOCKS[block.name]
+            index += [len(index) + place for place in places]
+            sign += signs
+        self._index, self._sign = torch.tensor(index), torch.tensor(sign, dtype=torch.float32)
+        low, high = command_box(library)
+        self._symmetric = (low[:, 1:] == -high[:, 1:]).all(-1)
+
+    def observation(self, observation: Tensor) -> Tensor:
+        """Return the observations (..., width) of the mirrored ducks."""
+        return observation[..., self._index] * self._sign
+
+    def action(self, action: Tensor) -> Tensor:
+        """Return the actions (..., 14) of the mirrored ducks."""
+        return action[..., torch.tensor(MIRROR_INDEX)] * torch.tensor(_JOINTS[1])
+
+    def some(self, rows: TensorDict) -> TensorDict:
+        """Return transitions (n,) of which about half, drawn by chance, are mirrored.
+
+        The log-probability stays: the mirrored action was drawn with it, by the mirrored policy.
+        """
+        chosen = (torch.rand(rows.shape[0]) < 0.5) & self._symmetric[rows["task_id"].squeeze(-1)]
+        chosen = chosen.unsqueeze(-1)
+        out = rows.copy()
+        out["observation"] = torch.where(chosen, self.observation(rows["observation"]), rows["observation"])
+        out["action"] = torch.where(chosen, self.action(rows["action"]), rows["action"])
+        return out

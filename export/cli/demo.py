@@ -17,6 +17,8 @@ from microduck.cli.evaluate import evaluate
 from microduck.cli.train import train
 from microduck.learning.config import TrainConfig
 
+MOST_MINUTES = 120.0
+"""Training time after which the demo goes on with what it has [min]."""
 PORT_WAIT_S = 60.0
 """Time for the virtual duck's port to appear [s]; loading torch on a busy machine takes a while."""
 
@@ -53,13 +55,13 @@ class _Files:
 
 
 def demo(
-    folder: Path = Path("runs/demo"), minutes: float = 9.0, seconds: float = 10.0, seed: int = 0
+    folder: Path = Path("runs/demo"), transitions: int = 6_000_000, seconds: float = 10.0, seed: int = 0
 ) -> None:
     """Train a walker, evaluate and export it, and let `duck run` walk it on a virtual duck.
 
     Args:
         folder: where everything goes; an earlier demo there is moved aside.
-        minutes: training time [min].
+        transitions: length of the training, in control steps over all ducks.
         seconds: walk on the virtual duck [s].
         seed: seed of the training.
     """
@@ -69,7 +71,8 @@ def demo(
     _move_aside(folder)
     folder.mkdir(parents=True)
     console.rule("1 of 4: train")
-    train(files.run, TrainConfig(minutes=minutes, seed=seed))
+    # Counted in transitions, so that a slow machine trains the same walker, only longer.
+    train(files.run, TrainConfig(minutes=MOST_MINUTES, transitions=transitions, seed=seed))
     console.rule("2 of 4: evaluate")
     evaluate(files.run)
     shutil.copy(files.run / "evaluation.png", folder / "evaluation.png")

@@ -47,12 +47,12 @@ def table(results: list) -> object:
     from rich.table import Table
 
     out = Table(title=f"{results[0].episodes} episodes per row, mean action, cold start")
-    for head in ("task", "vx vy yaw rate", "survival", "speed", "error", "heading drift p95", "action rate"):
-        out.add_column(head, justify="left" if head == "task" else "right")
+    for head in ("task", "vx vy yaw", "survival", "speed", "error", "drift p95", "action rate"):
+        out.add_column(head, justify="left" if head == "task" else "right", no_wrap=head != "task")
     for row in results:
         out.add_row(
             row.task,
-            " ".join(f"{value:+.2f}" for value in row.command),
+            " ".join(f"{value:.2f}" for value in row.command),
             f"{row.survival:.1%}",
             f"{row.speed:.3f} m/s",
             f"{row.speed_error:.3f} m/s",

@@ -37,21 +37,19 @@ def train(
         console.print(
             f"going on at {trainer.transitions:,} transitions and {trainer.seconds / 60:.1f} minutes"
         )
-        if trainer.finished():
-            raise ConfigError(
-                f"the run has reached its limit of {limits.minutes:g} minutes; give --minutes more"
-            )
+        if trainer.progress() >= 1:
+            raise ConfigError("the run has reached its limit; give more --minutes, or other --transitions")
     else:
         trainer = Trainer.start(folder, config)
 
     def show(row: LogRow) -> None:
         bar.show(
-            row.seconds,
+            trainer.progress(),
             f"{row.transitions / 1e6:.2f} M transitions  {row.rate:,.0f}/s  "
             f"episode {row.episode_length / 50:.1f} s  speed error {row.speed_error:.3f} m/s",
         )
 
-    with Bar("training", 60 * trainer.config.minutes) as bar:
+    with Bar("training", 1.0) as bar:
         trainer.train(show)
     console.print(
         f"trained {trainer.transitions:,} transitions in {trainer.seconds / 60:.1f} minutes -> {run}"

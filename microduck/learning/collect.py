@@ -16,6 +16,7 @@ KEEP = [
     "observation",
     "task_id",
     "action",
+    "loc",
     "action_log_prob",
     ("next", "observation"),
     ("next", "task_id"),

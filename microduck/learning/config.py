@@ -27,8 +27,8 @@ class TrainConfig:
         substeps: physics steps in one control period.
         threads: physics threads; 0 for the CPUs this process may use.
         learning_rate: Adam's first step size; adapted afterwards to hold the KL divergence.
-        kl_low: mean KL divergence of an update under which the step size grows.
-        kl_high: mean KL divergence over which it shrinks.
+        kl_low: KL divergence of an update under which the step size grows.
+        kl_high: KL divergence over which it shrinks.
         epochs: passes over each batch.
         minibatches: parts of a batch per pass.
         gamma: discount per control step.

@@ -20,7 +20,7 @@ class LogRow:
         episode_length: mean length of the episodes that ended lately [control steps].
         speed_error: mean distance of the planar velocity from its command [m/s].
         reward: mean reward of a step.
-        kl: mean KL divergence of the update's last pass.
+        kl: mean KL divergence of the old policy from the updated one.
         policy_loss: PPO's clipped objective, negated.
         value_loss: squared error of the critic.
         learning_rate: Adam's step size.

@@ -1,7 +1,7 @@
 """Left and right exchanged: a duck's mirror image is a duck too.
 
-Every transition of a task without a preferred side is as good mirrored. Showing the learner both keeps its walk
-from leaning to one side, which it could not notice: the heading is not in the observation.
+Every transition of a task without a preferred side is as good mirrored. Showing the learner both keeps its
+walk from leaning to one side, which it could not notice: the heading is not in the observation.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from hardware.joints import MIRROR_INDEX, MIRROR_SIGN
 from microduck.tasks import MicroDuckTask, command_box
 
 _JOINTS = (MIRROR_INDEX, tuple(MIRROR_SIGN.tolist()))
-# Per block: which value takes each place, and its sign. A mirror keeps x and z of a vector and turns y round; of
-# a rotation it keeps y. The gait clock of the other leg is half a period away.
+# Per block: which value takes each place, and its sign. A mirror keeps x and z of a vector and turns y round;
+# of a rotation it keeps y. The gait clock of the other leg is half a period away.
 _BLOCKS: dict[str, tuple[tuple[int, ...], tuple[float, ...]]] = {
     "projected_gravity": ((0, 1, 2), (1, -1, 1)),
     "angular_velocity": ((0, 1, 2), (-1, 1, -1)),

@@ -79,7 +79,7 @@ class Trainer:
         collector = Collector(self.env, self.ppo.actor)
         saved = self.seconds
         try:
-            while not self.finished():
+            while self.progress() < 1:
                 row = self._iterate(collector)
                 log.append(row)
                 notify(row)
@@ -90,10 +90,10 @@ class Trainer:
             self.save()
             plot_log(read_log(log.path), self.run_folder.plot_file)
 
-    def finished(self) -> bool:
-        """Whether the limit of the configuration is reached."""
+    def progress(self) -> float:
+        """Return how much of the configuration's limit is reached, 1 or more at the end."""
         limit = self.config.transitions
-        return self.seconds >= 60 * self.config.minutes or bool(limit and self.transitions >= limit)
+        return max(self.seconds / (60 * self.config.minutes), self.transitions / limit if limit else 0.0)
 
     def _iterate(self, collector: Collector) -> LogRow:
         start = time.perf_counter()

@@ -243,3 +243,14 @@ def test_nothing_returned_shares_memory_with_the_environment():
     scripted(env, 3)
     assert all(torch.equal(kept[key], snapshot[key]) for key in ("observation", "command", "task_id"))
     assert not torch.equal(first["observation"], snapshot["observation"])
+
+
+@pytest.mark.parametrize(("body_contacts", "rests"), [(True, True), (False, False)])
+def test_a_fallen_duck_rests_on_the_floor_only_with_body_contacts(body_contacts, rests):
+    env = MicroDuckEnv(physics=PhysicsOptions(body_contacts=body_contacts), seed=0)
+    state = env.reset()
+    for _ in range(150):
+        state["action"] = torch.zeros(1, 14)
+        state = env.step(state)["next"]
+    assert bool(state["fallen"])
+    assert (float(env.physics.qpos[0, 2]) > 0.02) == rests

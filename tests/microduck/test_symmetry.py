@@ -39,8 +39,8 @@ def test_the_simulators_mirror_image_has_the_mirrored_observation(layout):
         seen, image = left.step(seen)["next"], right.step(image)["next"]
         seen["action"], image["action"] = action, mirror.action(action)
     wanted = mirror.observation(seen["observation"])[0]
-    # The clock's image is half a period away, not the same clock; everything else must agree. The two legs and
-    # the head's inertia are not perfectly alike, hence the tolerance.
+    # The clock's image is half a period away, not the same clock; everything else must agree. The two legs
+    # and the head's inertia are not perfectly alike, hence the tolerance.
     clock = range(wanted.shape[0] - 17, wanted.shape[0] - 14)
     others = [i for i in range(wanted.shape[0]) if i not in clock]
     assert torch.allclose(wanted[others], image["observation"][0][others], atol=0.05)

@@ -6,7 +6,6 @@ none is written here.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from tensordict import is_non_tensor
 
 from firmware_bridge.archive import DTYPES, read_archive
 from hardware.errors import ArchiveError
+from hardware.files import replacing
 
 
 def write_archive(data: Any, path: Path) -> None:
@@ -30,13 +30,9 @@ def write_archive(data: Any, path: Path) -> None:
         ArchiveError: `data` holds something else, or the file does not read back equal.
     """
     wanted = _leaves(data)  # refuses what is not plain before a byte is written
-    temporary = path.with_name(f".{path.name}.partial")
-    try:
+    with replacing(path) as temporary:
         data.save(temporary, archive=True)
         _check_equal(path.name, wanted, _leaves(read_archive(temporary)))
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _leaves(level: Any, prefix: str = "") -> dict[str, Any]:

@@ -6,7 +6,6 @@ The file holds what differs between two ducks built from the same parts. A duck 
 
 from __future__ import annotations
 
-import os
 import tomllib
 from dataclasses import dataclass, field
 from math import isfinite, sqrt
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hardware.errors import ConfigError
+from hardware.files import replacing
 from hardware.joints import JOINT_NAMES, NUM_JOINTS
 
 IMU_BOARD_MOUNTING = (sqrt(0.5), 0.0, sqrt(0.5), 0.0)
@@ -78,12 +78,10 @@ def save_calibration(calibration: Calibration, path: Path) -> None:
     lines += [f"{name} = {float(offset)!r}" for name, offset in pairs]
     lines += ["", "[imu]", "# Quaternion (w, x, y, z) from IMU axes to trunk axes."]
     lines += [f"mounting = [{', '.join(repr(float(q)) for q in calibration.imu_mounting)}]", ""]
-    temporary = path.with_name(f".{path.name}.partial")
     try:
-        temporary.write_text("\n".join(lines), encoding="utf-8")
-        os.replace(temporary, path)
+        with replacing(path) as temporary:
+            temporary.write_text("\n".join(lines), encoding="utf-8")
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise ConfigError(f"cannot write {path}: {error.strerror}; choose another place") from error
 
 

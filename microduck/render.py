@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -15,6 +14,7 @@ import numpy as np
 
 from hardware.contract import CONTROL_PERIOD_S
 from hardware.errors import ConfigError, RenderError
+from hardware.files import replacing
 from microduck.gl import open_context
 
 
@@ -144,16 +144,12 @@ def write_video(path: Path, frames: Iterable[np.ndarray], fps: float) -> None:
     """
     if path.suffix != ".mp4":
         raise ConfigError(f"video {path} must end in .mp4")
-    temporary = path.with_name(f".{path.stem}.{os.getpid()}.mp4")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _encode(temporary, frames, fps)
-        os.replace(temporary, path)
+        with replacing(path) as temporary:
+            _encode(temporary, frames, fps)
     except OSError as error:
         raise RenderError(f"cannot write {path} ({error.strerror or error}); choose another place") from None
-    finally:
-        if temporary.exists():
-            temporary.unlink()
 
 
 def _encode(path: Path, frames: Iterable[np.ndarray], fps: float) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from math import degrees, radians
@@ -14,6 +13,7 @@ import numpy as np
 from hardware import rotations
 from hardware.contract import CONTROL_PERIOD_S
 from hardware.errors import ConfigError
+from hardware.files import replacing
 from microduck.virtual_body import VirtualBody
 
 FALLEN_TILT = radians(60)
@@ -106,14 +106,11 @@ def save_reports(path: Path, reports: Sequence[RunReport]) -> None:
         ConfigError: the file cannot be written there.
     """
     text = json.dumps({"runs": [asdict(report) for report in reports]}, indent=2, allow_nan=False)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(text + "\n", encoding="utf-8")
-        os.replace(temporary, path)
+        with replacing(path) as temporary:
+            temporary.write_text(text + "\n", encoding="utf-8")
     except OSError as error:
-        if temporary.exists():
-            temporary.unlink()
         raise ConfigError(
             f"cannot write the report {path} ({error.strerror}); choose another place"
         ) from error

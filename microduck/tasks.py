@@ -16,6 +16,7 @@ from torch import Tensor
 
 from firmware_bridge.archive import read_archive
 from hardware.errors import TaskError
+from hardware.files import replacing
 from microduck.rewards import COMMAND_THRESHOLD, REWARD_TERMS, reward_params
 
 RESET_NOISE_SCALE = 0.02
@@ -247,12 +248,8 @@ def command_box(library: MicroDuckTask) -> tuple[Tensor, Tensor]:
 def save_library(library: MicroDuckTask, path: Path) -> None:
     """Write a library to one `.tdz` file; an older file stays until the new one is whole."""
     validate(library)
-    temporary = path.with_name(f".{path.stem}.partial.tdz")
-    try:
+    with replacing(path) as temporary:
         library.save(temporary)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def load_library(path: Path) -> MicroDuckTask:

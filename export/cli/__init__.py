@@ -13,7 +13,7 @@ from microduck.cli.bench import bench
 from microduck.cli.console import run_safely
 from microduck.cli.evaluate import evaluate
 from microduck.cli.play import play
-from microduck.cli.train import train
+from microduck.cli.train import resume, train
 from microduck.cli.virtual_duck import virtual_duck
 
 
@@ -23,6 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     debug = "--debug" in given  # for every command: show where an error came from
     app = tyro.extras.SubcommandApp()
     app.command(train)
+    app.command(resume)
     app.command(name="eval")(evaluate)
     app.command(play)
     app.command(export)

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from math import degrees
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import tyro
+from rich.table import Table
 
 from microduck.cli.console import console
 from microduck.cli.progress import Bar
+
+if TYPE_CHECKING:
+    from microduck.learning.evaluate import Evaluation
 
 
 def evaluate(
@@ -42,17 +47,18 @@ def evaluate(
     console.print(f"evaluation.json and evaluation.png -> {run}")
 
 
-def table(results: list) -> object:
+def table(results: list[Evaluation]) -> Table:
     """Return the results as a table for a terminal."""
-    from rich.table import Table
-
-    out = Table(title=f"{results[0].episodes} episodes per row, mean action, cold start")
-    for head in ("task", "vx vy yaw", "survival", "speed", "error", "drift p95", "action rate"):
+    out = Table(
+        title=f"{results[0].episodes} episodes a row, mean action, cold start",
+        caption="speed along the command; heading drift, 95th percentile; RMS change of action a step",
+    )
+    for head in ("task", "vx vy yaw", "survival", "speed", "error", "drift p95", "action"):
         out.add_column(head, justify="left" if head == "task" else "right", no_wrap=head != "task")
     for row in results:
         out.add_row(
             row.task,
-            " ".join(f"{value:.2f}" for value in row.command),
+            " ".join(f"{value:.2g}" for value in row.command),
             f"{row.survival:.1%}",
             f"{row.speed:.3f} m/s",
             f"{row.speed_error:.3f} m/s",

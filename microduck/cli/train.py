@@ -1,9 +1,10 @@
-"""`microduck train`."""
+"""`microduck train` and `microduck resume`."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import tyro
 
@@ -12,36 +13,55 @@ from microduck.cli.console import console
 from microduck.cli.progress import Bar
 from microduck.learning.config import TrainConfig, save_config
 
+if TYPE_CHECKING:
+    from microduck.learning.log import LogRow
+    from microduck.learning.train import Trainer
+
 
 def train(
-    run: tyro.conf.Positional[Path],
-    config: tyro.conf.OmitArgPrefixes[TrainConfig] = TrainConfig(),
-    resume: bool = False,
+    run: tyro.conf.Positional[Path], config: tyro.conf.OmitArgPrefixes[TrainConfig] = TrainConfig()
 ) -> None:
-    """Train a skill policy; Ctrl-C saves it, `--resume` goes on.
+    """Train a skill policy in a new folder. Ctrl-C saves it; `microduck resume` goes on.
 
     Args:
         run: folder of the run.
         config: the training's numbers.
-        resume: go on with the run in the folder; of the other options only --minutes and --transitions count.
     """
-    from microduck.learning.log import LogRow
+    from microduck.learning.run_folder import RunFolder
+    from microduck.learning.train import Trainer
+
+    _train(Trainer.start(RunFolder(run), config))
+
+
+def resume(
+    run: tyro.conf.Positional[Path], minutes: float | None = None, transitions: int | None = None
+) -> None:
+    """Go on with a run at its last checkpoint.
+
+    Args:
+        run: folder of the run.
+        minutes: new limit of the whole run's training time [min]; the run's own unless given.
+        transitions: new limit of the whole run's control steps, 0 for none; the run's own unless given.
+    """
     from microduck.learning.run_folder import RunFolder
     from microduck.learning.train import Trainer
 
     folder = RunFolder(run)
-    if resume:
-        limits = replace(folder.config(), minutes=config.minutes, transitions=config.transitions)
-        trainer = Trainer.resume(folder, limits)
-        save_config(limits, folder.config_file)
-        console.print(
-            f"going on at {trainer.transitions:,} transitions and {trainer.seconds / 60:.1f} minutes"
+    given = {"minutes": minutes, "transitions": transitions}
+    limits = {name: value for name, value in given.items() if value is not None}
+    config = replace(folder.config(), **limits)  # type: ignore[arg-type]
+    trainer = Trainer.resume(folder, config)
+    if trainer.progress() >= 1:
+        raise ConfigError(
+            f"the run has reached its limit at {trainer.seconds / 60:.1f} minutes and "
+            f"{trainer.transitions:,} transitions; give more --minutes or --transitions"
         )
-        if trainer.progress() >= 1:
-            raise ConfigError("the run has reached its limit; give more --minutes, or other --transitions")
-    else:
-        trainer = Trainer.start(folder, config)
+    save_config(config, folder.config_file)
+    console.print(f"going on at {trainer.seconds / 60:.1f} minutes, {trainer.transitions:,} transitions")
+    _train(trainer)
 
+
+def _train(trainer: Trainer) -> None:
     def show(row: LogRow) -> None:
         bar.show(
             trainer.progress(),
@@ -52,5 +72,6 @@ def train(
     with Bar("training", 1.0) as bar:
         trainer.train(show)
     console.print(
-        f"trained {trainer.transitions:,} transitions in {trainer.seconds / 60:.1f} minutes -> {run}"
+        f"trained {trainer.transitions:,} transitions in {trainer.seconds / 60:.1f} minutes "
+        f"-> {trainer.run_folder.path}"
     )

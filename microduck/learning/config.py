@@ -9,6 +9,7 @@ from pathlib import Path
 
 from hardware import contract
 from hardware.errors import ConfigError
+from hardware.files import replacing
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class TrainConfig:
     gamma: float = 0.99
     lmbda: float = 0.95
     clip: float = 0.2
-    entropy: float = 0.005
+    entropy: float = 0.002
     initial_std: float = 1.0
     max_grad_norm: float = 1.0
     mirror: bool = True
@@ -81,7 +82,8 @@ class TrainConfig:
 
 def save_config(config: TrainConfig, path: Path) -> None:
     """Write the configuration as JSON."""
-    path.write_text(json.dumps(asdict(config), indent=2) + "\n", encoding="utf-8")
+    with replacing(path) as temporary:
+        temporary.write_text(json.dumps(asdict(config), indent=2) + "\n", encoding="utf-8")
 
 
 def load_config(path: Path) -> TrainConfig:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from math import pi
@@ -16,6 +14,7 @@ from torch import Tensor
 
 from hardware import rotations
 from hardware.contract import CONTROL_PERIOD_S
+from hardware.files import replacing
 from microduck.env import MicroDuckEnv
 from microduck.policy import SkillPolicy
 from microduck.rewards import Features
@@ -43,7 +42,7 @@ class EvaluationOptions:
     episodes: int = 64
     steps: int = 500
     seed: int = 10_000
-    grid: int = 3
+    grid: int = 4
 
 
 @dataclass(frozen=True)
@@ -184,13 +183,8 @@ def _summarise(tally: _Tally, rows: slice, task: str, command: Tensor) -> Evalua
 def save_evaluation(results: list[Evaluation], path: Path) -> None:
     """Write the results as JSON."""
     text = json.dumps([asdict(result) for result in results], indent=2)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".evaluation.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text + "\n")
-        os.replace(temporary, path)
-    finally:
-        Path(temporary).unlink(missing_ok=True)
+    with replacing(path) as temporary:
+        temporary.write_text(text + "\n", encoding="utf-8")
 
 
 def plot_evaluation(results: list[Evaluation], path: Path) -> None:

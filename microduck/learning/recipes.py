@@ -33,8 +33,11 @@ EXPLORING_STARTS: dict[str, Any] = {
 }
 
 
-def walking_task(low: float = 0.1, high: float = 0.3, **overrides: Any) -> MicroDuckTask:
-    """Return the row of the shipped walker: forward at the commanded speed [m/s], heading held."""
+def walking_task(low: float = 0.0, high: float = 0.3, **overrides: Any) -> MicroDuckTask:
+    """Return the row of the shipped walker: forward at the commanded speed [m/s], heading held.
+
+    The box begins at zero, where it steps in place: a robot whose commands stop must be able to stop.
+    """
     preset: dict[str, Any] = {"name": "walk", "reward_weights": WALK_WEIGHTS, **EXPLORING_STARTS}
     return speed_range_task(low, high, **{**preset, **overrides})
 

@@ -17,6 +17,7 @@ import torch
 
 from hardware import contract
 from hardware.errors import TrainingError
+from hardware.files import replacing
 from microduck.learning.config import TrainConfig, load_config, save_config
 from microduck.policy import SkillNetwork, SkillPolicy
 from microduck.tasks import MicroDuckTask, load_library, save_library
@@ -48,7 +49,7 @@ class RunFolder:
         """
         if self.config_file.exists():
             raise TrainingError(
-                f"{self.path} holds a run already; resume it with --resume or choose another folder"
+                f"{self.path} holds a run already; go on with it (microduck resume) or choose another folder"
             )
         self.path.mkdir(parents=True, exist_ok=True)
         save_library(library, self.library_file)
@@ -64,12 +65,8 @@ class RunFolder:
 
     def save_checkpoint(self, state: dict[str, Any]) -> None:
         """Write a checkpoint; the last one stays until the new one is whole."""
-        temporary = self.checkpoint_file.with_suffix(".partial")
-        try:
+        with replacing(self.checkpoint_file) as temporary:
             torch.save(state, temporary)
-            temporary.replace(self.checkpoint_file)
-        finally:
-            temporary.unlink(missing_ok=True)
 
     def load_checkpoint(self) -> dict[str, Any]:
         """Return the last checkpoint.

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 
 import pytest
 import torch
@@ -104,6 +105,23 @@ def test_an_update_raises_the_probability_of_the_better_action():
     assert after > before + 0.01
 
 
+def test_the_divergence_of_an_update_is_that_of_two_gaussians():
+    config = TrainConfig()
+    ppo = PPO(*make_networks(config, 1), config)
+    rows = TensorDict(
+        {"observation": torch.zeros(3, 54), "task_id": torch.zeros(3, 1, dtype=torch.int64)}, [3]
+    )
+    rows["loc"] = torch.zeros(3, 14)
+    with torch.no_grad():
+        ppo.policy.rest[-1].weight.zero_()
+        ppo.policy.rest[-1].bias.fill_(0.1)
+    # 14 joints moved by a tenth of their standard deviation: 14 * 0.1 ** 2 / 2
+    assert ppo._divergence(rows, torch.ones(14)) == pytest.approx(0.07)
+    ppo.policy.log_std.data.fill_(math.log(2.0))
+    # and twice as wide: 14 * (ln 2 + (1 + 0.01) / 8 - 1 / 2)
+    assert ppo._divergence(rows, torch.ones(14)) == pytest.approx(4.47156, abs=1e-4)
+
+
 def test_a_reward_that_is_not_finite_stops_training_and_is_named():
     config = TrainConfig()
     ppo = PPO(*make_networks(config, 1), config)
@@ -159,7 +177,7 @@ def test_ctrl_c_saves_the_run(tmp_path):
 def test_a_run_is_not_overwritten(tmp_path):
     train(tmp_path)
     before = (tmp_path / "checkpoint.pt").read_bytes()
-    with pytest.raises(TrainingError, match="holds a run already; resume it"):
+    with pytest.raises(TrainingError, match="holds a run already; go on with it"):
         Trainer.start(RunFolder(tmp_path), SMALL)
     assert (tmp_path / "checkpoint.pt").read_bytes() == before
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from math import pi
 from typing import Any
@@ -19,6 +20,8 @@ from microduck import tasks as task_library
 from microduck.physics.native import NativePhysics, PhysicsOptions
 from microduck.rewards import MIN_UPRIGHT, REWARD_TERMS, Features
 from microduck.tasks import MicroDuckTask
+
+_log = logging.getLogger(__name__)
 
 RESET_NOISE = 0.02
 """Uniform noise of the base position [m] and of every velocity [m/s, rad/s] at reset."""
@@ -39,6 +42,10 @@ class MicroDuckEnv(EnvBase):
         max_episode_steps: control steps after which an episode is truncated.
         physics: substeps and threads.
         seed: seed of resets; None draws one.
+
+    Attributes:
+        features: what the rewards of the last step were made of; see `microduck.rewards`.
+        divergences: simulations that diverged so far; each is terminated with its step and logged.
 
     Raises:
         TaskError: the library is not valid.
@@ -124,6 +131,7 @@ class MicroDuckEnv(EnvBase):
         self._frequency = torch.zeros(n, dtype=torch.float64)
         self._make_rows()
         self.features: Features = {}
+        self.divergences = 0
 
     def _make_rows(self) -> None:
         """Keep the library as plain tensors: gathering tensorclass rows with their names is slow."""
@@ -246,10 +254,12 @@ class MicroDuckEnv(EnvBase):
     def _step(self, tensordict: TensorDictBase) -> TensorDictBase:
         action = tensordict["action"].to(torch.float32)
         self.physics.step(self._action_map.joint_targets(action))
+        broken = self._put_back_diverged()
         self._steps += 1
         self._clock = contract.advance_clock(self._clock, self._frequency)
         self._wanted_heading += self._command[:, 2] * contract.CONTROL_PERIOD_S
         features = self._measure(self._touchdowns())
+        features["fallen"] |= broken
         features["action"], features["previous_action"] = action, self._action
         self._action = action.clone()
         self.features = features
@@ -261,6 +271,17 @@ class MicroDuckEnv(EnvBase):
         out.set("truncated", truncated)
         out.set("done", terminated | truncated)
         return out
+
+    def _put_back_diverged(self) -> Tensor:
+        """Stand diverged ducks up again, so that no NaN reaches a learner; return which, to be terminated."""
+        broken = self.physics.diverged()
+        ids = broken.nonzero().squeeze(-1)
+        if len(ids):
+            self.divergences += len(ids)
+            _log.warning("%d simulation(s) diverged and are terminated: %s", len(ids), ids.tolist())
+            qpos = self.physics.stand_qpos.repeat(len(ids), 1)
+            self.physics.reset(ids.numpy(), qpos, torch.zeros(len(ids), 6 + NUM_JOINTS, dtype=torch.float64))
+        return broken
 
     def _touchdowns(self) -> Tensor:
         """Advance the air times; return those that ended in this step, (num_envs, 2) [s]."""
@@ -303,7 +324,7 @@ class MicroDuckEnv(EnvBase):
 
     def _fallen(self, height: Tensor, upright: Tensor) -> Tensor:
         low = height < MIN_HEIGHT_RATIO * self._stand_height
-        return low | (upright < MIN_UPRIGHT) | self.physics.diverged()
+        return low | (upright < MIN_UPRIGHT)
 
     def _reward(self, features: Features) -> Tensor:
         columns = [term.function(features, self._rows) for _, term in self._terms]

@@ -51,7 +51,7 @@ def table(results: list[Evaluation]) -> Table:
     """Return the results as a table for a terminal."""
     out = Table(
         title=f"{results[0].episodes} episodes a row, mean action, cold start",
-        caption="speed along the command; heading drift, 95th percentile; RMS change of action a step",
+        caption="heading drift: 95th percentile; action: RMS change a step",
     )
     for head in ("task", "vx vy yaw", "survival", "speed", "error", "drift p95", "action"):
         out.add_column(head, justify="left" if head == "task" else "right", no_wrap=head != "task")

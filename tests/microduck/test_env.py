@@ -182,13 +182,17 @@ def test_the_time_limit_truncates_and_does_not_terminate():
     assert not rollout["next", "terminated"].any()
 
 
-def test_a_diverged_simulation_is_terminated():
+def test_a_diverged_simulation_is_terminated_counted_and_leaves_no_nan():
     env = make(3)
     state = env.reset()
     env.physics.qvel[1, 0] = float("nan")
     env.physics.qvel[2, 4] = 1e9
     state["action"] = torch.zeros(3, 14)
-    assert env.step(state)["next", "terminated"].squeeze(-1).tolist() == [False, True, True]
+    after = env.step(state)["next"]
+    assert after["terminated"].squeeze(-1).tolist() == [False, True, True]
+    assert after["fallen"].squeeze(-1).tolist() == [False, True, True]
+    assert torch.isfinite(after["observation"]).all() and torch.isfinite(after["reward"]).all()
+    assert env.divergences == 2
 
 
 def test_warm_start_pushes_along_the_command():

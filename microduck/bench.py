@@ -11,7 +11,7 @@ import mujoco.batch
 import numpy as np
 import torch
 
-from microduck.env import MicroDuckEnv
+from microduck.env import MIN_HEIGHT_RATIO, MicroDuckEnv
 from microduck.learning.collect import Collector
 from microduck.learning.config import TrainConfig
 from microduck.learning.ppo import PPO
@@ -19,9 +19,7 @@ from microduck.learning.recipes import find_library
 from microduck.learning.run_folder import make_networks
 from microduck.learning.symmetry import Mirror
 from microduck.physics.native import STAND_KEY, PhysicsOptions, load_model
-
-FALLEN_HEIGHT = 0.066
-"""Base height at which bare physics starts a duck over, as the environment does [m]."""
+from microduck.rewards import MIN_UPRIGHT
 
 
 @dataclass(frozen=True)
@@ -93,17 +91,23 @@ def _bare(config: TrainConfig, physics: PhysicsOptions) -> Callable[[], None]:
     batch = mujoco.batch.Batch(model, config.num_envs, physics.worker_threads())
     key = model.keyframe(STAND_KEY).id
     batch.reset(keyframe=key)
-    targets = _targets(config, model.key_ctrl[key])
+    targets, stand_height = _targets(config, model.key_ctrl[key]), model.key_qpos[key, 2]
 
     def run() -> None:
         for target in targets:
             batch.ctrl[:] = target
             batch.step(nstep=config.substeps)
-            fallen = np.flatnonzero(batch.qpos[:, 2] < FALLEN_HEIGHT)
+            fallen = np.flatnonzero(_fallen(batch.qpos, stand_height))
             if len(fallen):
                 batch.reset(fallen, keyframe=key)
 
     return run
+
+
+def _fallen(qpos: np.ndarray, stand_height: float) -> np.ndarray:
+    """Return which ducks start over: those the environment would end, so that both step like states."""
+    upright = 1 - 2 * (qpos[:, 4] ** 2 + qpos[:, 5] ** 2)
+    return (upright < MIN_UPRIGHT) | (qpos[:, 2] < MIN_HEIGHT_RATIO * stand_height)
 
 
 def _stepping(env: MicroDuckEnv, config: TrainConfig) -> Callable[[], None]:

@@ -25,6 +25,9 @@ _log = logging.getLogger(__name__)
 
 RESET_NOISE = 0.02
 """Uniform noise of the base position [m] and of every velocity [m/s, rad/s] at reset."""
+Rows = Tensor | slice
+"""Some environments of the batch."""
+ALL = slice(None)
 MIN_HEIGHT_RATIO = 0.55
 """Base height below which a duck has fallen, as a part of its height in STAND."""
 
@@ -131,6 +134,7 @@ class MicroDuckEnv(EnvBase):
         self._frequency = torch.zeros(n, dtype=torch.float64)
         self._make_rows()
         self.features: Features = {}
+        self._seen = TensorDict({}, batch_size=[n])
         self.divergences = 0
 
     def _make_rows(self) -> None:
@@ -168,20 +172,26 @@ class MicroDuckEnv(EnvBase):
             ids = torch.arange(self.num_envs)
         else:
             ids = mask.reshape(self.num_envs, -1).any(-1).nonzero().squeeze(-1)
-        if len(ids):
-            self._reset_rows(ids, tensordict)
-        features = self._measure(torch.zeros(self.num_envs, 2))
-        out = self._observations(features)
+        self._reset_rows(ids, tensordict)
+        fresh = self._observations(self._measure(torch.zeros(len(ids), 2), ids), ids)
+        if len(ids) < self.num_envs:
+            out = self._seen.clone()
+            out[ids] = fresh
+        else:
+            out = fresh
+        self._seen = out.copy()
         for key in ("done", "terminated", "truncated"):
             out.set(key, torch.zeros(self.num_envs, 1, dtype=torch.bool))
         return out
 
     def _reset_rows(self, ids: Tensor, tensordict: TensorDictBase | None) -> None:
         given = {} if tensordict is None else tensordict
-        self._task_id[ids] = self._draw_task(ids, given)
+        task_id = self._draw_task(ids, given)
+        changed = task_id != self._task_id[ids]
+        self._task_id[ids] = task_id
+        if bool(changed.any()):
+            self._take_rows(ids[changed])
         self._command[ids] = self._draw_command(ids, given)
-        for name, column in self._library.items():
-            self._rows[name][ids] = column[self._task_id[ids]]
         qpos, qvel = self._draw_pose(ids)
         self.physics.reset(ids.numpy(), qpos, qvel)
         for tensor in (self._action, self._steps, self._air_time, self._clock.elapsed):
@@ -190,6 +200,10 @@ class MicroDuckEnv(EnvBase):
         self._wanted_heading[ids] = rotations.heading(qpos[:, 3:7]).float()
         base, slope = self._rows["gait_frequency_hz"].double(), self._rows["gait_frequency_per_mps"].double()
         self._frequency = contract.gait_frequency(base, slope, self._command.double())
+
+    def _take_rows(self, ids: Tensor) -> None:
+        for name, column in self._library.items():
+            self._rows[name][ids] = column[self._task_id[ids]]
 
     def _draw_task(self, ids: Tensor, given: Any) -> Tensor:
         if "task_id" not in given:
@@ -264,6 +278,7 @@ class MicroDuckEnv(EnvBase):
         self._action = action.clone()
         self.features = features
         out = self._observations(features)
+        self._seen = out.copy()
         terminated = features["fallen"].unsqueeze(-1)
         truncated = (self._steps >= self.max_episode_steps).unsqueeze(-1)
         out.set("reward", self._reward(features))
@@ -290,14 +305,14 @@ class MicroDuckEnv(EnvBase):
         self._air_time = (self._air_time + contract.CONTROL_PERIOD_S) * ~contacts
         return ended
 
-    def _measure(self, touchdown_air_time: Tensor) -> dict[str, Tensor]:
-        """Return what rewards and observations are made of, at the present state."""
+    def _measure(self, touchdown_air_time: Tensor, rows: Rows = ALL) -> dict[str, Tensor]:
+        """Return what rewards and observations of some rows are made of, at the present state."""
         physics = self.physics
-        qpos, qvel = physics.qpos.float(), physics.qvel.float()
+        qpos, qvel = physics.qpos[rows].float(), physics.qvel[rows].float()
         quaternion = qpos[:, 3:7]
         gravity = rotations.projected_gravity(quaternion)
         yaw = rotations.heading(quaternion)
-        world_gaze = physics.gaze().float()
+        world_gaze = physics.gaze()[rows].float()
         gaze = rotations.rotate_inverse(quaternion, world_gaze)
         upright = (-gravity[:, 2]).clamp(-1, 1)
         return {
@@ -308,17 +323,17 @@ class MicroDuckEnv(EnvBase):
             "upright": upright,
             "base_height": qpos[:, 2],
             "standing_height": torch.full_like(yaw, self._stand_height),
-            "heading": torch.remainder(yaw - self._wanted_heading + pi, 2 * pi) - pi,
+            "heading": torch.remainder(yaw - self._wanted_heading[rows] + pi, 2 * pi) - pi,
             "head_pitch": torch.asin(world_gaze[:, 2].clamp(-1, 1)),
             "head_yaw": torch.atan2(gaze[:, 1], gaze[:, 0]),
             "joint_error": self._action_map.joint_error(qpos[:, 7:]),
             "joint_velocity": qvel[:, 6:],
-            "contacts": physics.contacts(),
-            "foot_heights": physics.foot_heights().float(),
+            "contacts": physics.contacts()[rows],
+            "foot_heights": physics.foot_heights()[rows].float(),
             "touchdown_air_time": touchdown_air_time,
-            "gait_phase": self._clock.phase.float(),
-            "command": self._command[:, :2],
-            "yaw_rate_command": self._command[:, 2],
+            "gait_phase": self._clock.phase[rows].float(),
+            "command": self._command[rows, :2],
+            "yaw_rate_command": self._command[rows, 2],
             "fallen": self._fallen(qpos[:, 2], upright),
         }
 
@@ -330,22 +345,24 @@ class MicroDuckEnv(EnvBase):
         columns = [term.function(features, self._rows) for _, term in self._terms]
         return (torch.stack(columns, dim=-1) * self._rows["weights"]).sum(-1, keepdim=True)
 
-    def _observations(self, features: Features) -> TensorDict:
+    def _observations(self, features: Features, rows: Rows = ALL) -> TensorDict:
+        command = self._command[rows].clone()
+        clock = contract.GaitClock(self._clock.phase[rows], self._clock.elapsed[rows])
         signals = {
             **features,
             "linear_velocity": features["body_velocity"],
-            "planar_command": self._command[:, :2],
-            "command": self._command,
-            "gait_clock": contract.clock_signal(self._clock).float(),
-            "previous_action": self._action,
+            "planar_command": command[:, :2],
+            "command": command,
+            "gait_clock": contract.clock_signal(clock).float(),
+            "previous_action": self._action[rows],
         }
         return TensorDict(
             {
                 "observation": contract.observe(self.layout, signals),
-                "command": self._command[:, :2].clone(),
-                "yaw_rate_command": self._command[:, 2:].clone(),
-                "task_id": self._task_id.unsqueeze(-1).clone(),
+                "command": command[:, :2],
+                "yaw_rate_command": command[:, 2:],
+                "task_id": self._task_id[rows].unsqueeze(-1).clone(),
                 "fallen": features["fallen"].unsqueeze(-1),
             },
-            batch_size=self.batch_size,
+            batch_size=command.shape[:1],
         )

@@ -69,9 +69,9 @@ class SkillNetwork(nn.Module):
         self.first = nn.Linear(width, hidden[0])
         self.task = nn.Embedding(num_tasks, hidden[0])
         nn.init.zeros_(self.task.weight)  # tasks start alike and grow apart
-        layers: list[nn.Module] = [nn.ELU()]
+        layers: list[nn.Module] = [nn.ELU(inplace=True)]
         for before, after in pairwise(hidden):
-            layers += [nn.Linear(before, after), nn.ELU()]
+            layers += [nn.Linear(before, after), nn.ELU(inplace=True)]
         last = nn.Linear(hidden[-1], outputs)
         with torch.no_grad():
             last.weight.mul_(output_gain)

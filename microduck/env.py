@@ -18,7 +18,7 @@ from hardware.errors import ConfigError, TaskError
 from hardware.joints import NUM_JOINTS
 from microduck import tasks as task_library
 from microduck.physics.native import NativePhysics, PhysicsOptions
-from microduck.rewards import MIN_UPRIGHT, REWARD_TERMS, Features
+from microduck.rewards import MIN_UPRIGHT, REWARD_TERMS, Features, derive
 from microduck.tasks import MicroDuckTask
 
 _log = logging.getLogger(__name__)
@@ -173,7 +173,7 @@ class MicroDuckEnv(EnvBase):
         else:
             ids = mask.reshape(self.num_envs, -1).any(-1).nonzero().squeeze(-1)
         self._reset_rows(ids, tensordict)
-        fresh = self._observations(self._measure(torch.zeros(len(ids), 2), ids), ids)
+        fresh = self._observations(self._sense(ids), ids)
         if len(ids) < self.num_envs:
             out = self._seen.clone()
             out[ids] = fresh
@@ -272,7 +272,7 @@ class MicroDuckEnv(EnvBase):
         self._steps += 1
         self._clock = contract.advance_clock(self._clock, self._frequency)
         self._wanted_heading += self._command[:, 2] * contract.CONTROL_PERIOD_S
-        features = self._measure(self._touchdowns())
+        features = self._measure()
         features["fallen"] |= broken
         features["action"], features["previous_action"] = action, self._action
         self._action = action.clone()
@@ -296,46 +296,49 @@ class MicroDuckEnv(EnvBase):
             _log.warning("%d simulation(s) diverged and are terminated: %s", len(ids), ids.tolist())
             qpos = self.physics.stand_qpos.repeat(len(ids), 1)
             self.physics.reset(ids.numpy(), qpos, torch.zeros(len(ids), 6 + NUM_JOINTS, dtype=torch.float64))
+            self.physics.refresh(ids.numpy())
         return broken
 
-    def _touchdowns(self) -> Tensor:
-        """Advance the air times; return those that ended in this step, (num_envs, 2) [s]."""
-        contacts = self.physics.contacts()
-        ended = self._air_time * contacts
-        self._air_time = (self._air_time + contract.CONTROL_PERIOD_S) * ~contacts
-        return ended
-
-    def _measure(self, touchdown_air_time: Tensor, rows: Rows = ALL) -> dict[str, Tensor]:
-        """Return what rewards and observations of some rows are made of, at the present state."""
-        physics = self.physics
-        qpos, qvel = physics.qpos[rows].float(), physics.qvel[rows].float()
+    def _sense(self, rows: Rows = ALL) -> dict[str, Tensor]:
+        """Return what the observations of some rows are made of, at the present state."""
+        qpos, qvel = self.physics.qpos[rows].float(), self.physics.qvel[rows].float()
         quaternion = qpos[:, 3:7]
         gravity = rotations.projected_gravity(quaternion)
-        yaw = rotations.heading(quaternion)
-        world_gaze = physics.gaze()[rows].float()
-        gaze = rotations.rotate_inverse(quaternion, world_gaze)
         upright = (-gravity[:, 2]).clamp(-1, 1)
         return {
+            "quaternion": quaternion,
             "projected_gravity": gravity,
             "body_velocity": rotations.rotate_inverse(quaternion, qvel[:, :3]),
             "world_velocity": qvel[:, :3],
             "angular_velocity": qvel[:, 3:6],
             "upright": upright,
             "base_height": qpos[:, 2],
-            "standing_height": torch.full_like(yaw, self._stand_height),
-            "heading": torch.remainder(yaw - self._wanted_heading[rows] + pi, 2 * pi) - pi,
-            "head_pitch": torch.asin(world_gaze[:, 2].clamp(-1, 1)),
-            "head_yaw": torch.atan2(gaze[:, 1], gaze[:, 0]),
             "joint_error": self._action_map.joint_error(qpos[:, 7:]),
             "joint_velocity": qvel[:, 6:],
-            "contacts": physics.contacts()[rows],
-            "foot_heights": physics.foot_heights()[rows].float(),
-            "touchdown_air_time": touchdown_air_time,
-            "gait_phase": self._clock.phase[rows].float(),
-            "command": self._command[rows, :2],
-            "yaw_rate_command": self._command[rows, 2],
             "fallen": self._fallen(qpos[:, 2], upright),
         }
+
+    def _measure(self) -> dict[str, Tensor]:
+        """Advance the air times and return what rewards and observations are made of, for all rows."""
+        sensed, physics = self._sense(), self.physics
+        contacts, yaw = physics.contacts(), rotations.heading(sensed["quaternion"])
+        gaze = physics.gaze().float()
+        ahead = rotations.rotate_inverse(sensed["quaternion"], gaze)
+        measured = {
+            **sensed,
+            "standing_height": torch.full_like(yaw, self._stand_height),
+            "heading": torch.remainder(yaw - self._wanted_heading + pi, 2 * pi) - pi,
+            "head_pitch": torch.asin(gaze[:, 2].clamp(-1, 1)),
+            "head_yaw": torch.atan2(ahead[:, 1], ahead[:, 0]),
+            "contacts": contacts,
+            "foot_heights": physics.foot_heights().float(),
+            "touchdown_air_time": self._air_time * contacts,
+            "gait_phase": self._clock.phase.float(),
+            "command": self._command[:, :2],
+            "yaw_rate_command": self._command[:, 2],
+        }
+        self._air_time = (self._air_time + contract.CONTROL_PERIOD_S) * ~contacts
+        return derive(measured)
 
     def _fallen(self, height: Tensor, upright: Tensor) -> Tensor:
         low = height < MIN_HEIGHT_RATIO * self._stand_height

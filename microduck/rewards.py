@@ -9,7 +9,9 @@ upright () [cosine of the tilt], base_height () and standing_height () [m], head
 keep], head_pitch () and head_yaw () [rad], joint_error (14) [rad], joint_velocity (14) [rad/s], action (14),
 previous_action (14), contacts (2) [bool, left and right], foot_heights (2) [m], touchdown_air_time (2) [s,
 zero except on touchdown], gait_phase () [rad], command (2) [m/s], yaw_rate_command () [rad/s], fallen ()
-[bool].
+[bool]. Derived from them: command_speed () [m/s], walking () [bool, commanded to move], speed_along () [m/s,
+along the command], progress () [speed_along as a part of the command, in -1 to 1; zero when standing],
+left_swings () [bool, which foot the clock lifts; in the direction of travel].
 """
 
 from __future__ import annotations
@@ -88,46 +90,40 @@ def register_reward(
     return register
 
 
-def _planar(features: Features) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the planar command, its norm and its direction (zero when standing)."""
-    command = features["command"]
+def derive(measured: Features) -> dict[str, Tensor]:
+    """Return the features with those that several terms share, so that these are computed once a step."""
+    command = measured["command"]
     speed = command.norm(dim=-1)
-    direction = command / speed.clamp(min=COMMAND_THRESHOLD).unsqueeze(-1)
-    return command, speed, direction
-
-
-def _progress(features: Features) -> Tensor:
-    """Return the speed along the command as a part of the command, in [-1, 1]; zero when standing."""
-    _, speed, direction = _planar(features)
-    along = (features["body_velocity"][..., :2] * direction).sum(-1)
+    walking = speed > COMMAND_THRESHOLD
+    along = (measured["body_velocity"][..., :2] * command).sum(-1) / speed.clamp(min=COMMAND_THRESHOLD)
     part = (along / speed.clamp(min=COMMAND_THRESHOLD)).clamp(-1, 1)
-    return torch.where(speed > COMMAND_THRESHOLD, part, torch.zeros_like(part))
+    sine = torch.sin(measured["gait_phase"])
+    return {
+        **measured,
+        "command_speed": speed,
+        "walking": walking,
+        "speed_along": along,
+        "progress": part * walking,
+        "left_swings": torch.where(command[..., 0] < 0, -sine, sine) > 0,
+    }
 
 
 def _gait_gate(features: Features, params: Params) -> Tensor:
     """Return how much of a gait bonus is paid: nothing when tipped over, more with progress."""
     floor = params["gait_progress_floor"]
-    paid = floor + (1 - floor) * _progress(features).clamp(min=0)
+    paid = floor + (1 - floor) * features["progress"].clamp(min=0)
     return paid * (features["upright"] >= MIN_UPRIGHT)
-
-
-def _swing_sign(features: Features) -> Tensor:
-    """Return the sine of the clock in the direction of travel: positive while the left foot swings."""
-    sine = torch.sin(features["gait_phase"])
-    return torch.where(features["command"][..., 0] < 0, -sine, sine)
 
 
 @register_reward("tracking", weight=2.0, tracking_std=0.1, tracking_off_axis_std=0.05)
 def tracking(features: Features, params: Params) -> Tensor:
     """Planar velocity on the command; tighter across it than along it."""
-    command, speed, direction = _planar(features)
-    error = features["body_velocity"][..., :2] - command
-    along = (error * direction).sum(-1)
-    total = error.square().sum(-1)
-    across = (total - along.square()).clamp(min=0)
-    walking = along.square() / params["tracking_std"] ** 2 + across / params["tracking_off_axis_std"] ** 2
+    total = (features["body_velocity"][..., :2] - features["command"]).square().sum(-1)
+    along = (features["speed_along"] - features["command_speed"]).square()
+    across = (total - along).clamp(min=0)
+    walking = along / params["tracking_std"] ** 2 + across / params["tracking_off_axis_std"] ** 2
     standing = total / params["tracking_std"] ** 2
-    return torch.exp(-torch.where(speed > COMMAND_THRESHOLD, walking, standing))
+    return torch.exp(-torch.where(features["walking"], walking, standing))
 
 
 @register_reward("yaw_rate", weight=1.0, yaw_rate_std=math.sqrt(0.5))
@@ -160,7 +156,7 @@ def pose(features: Features, params: Params) -> Tensor:
 @register_reward("progress", weight=2.0)
 def progress(features: Features, params: Params) -> Tensor:
     """Speed along the command, paid up to the command."""
-    return _progress(features)
+    return features["progress"]
 
 
 @register_reward("air_time", weight=3.0, air_time_min=0.125, air_time_max=0.3, gait_progress_floor=0.5)
@@ -176,14 +172,14 @@ def air_time(features: Features, params: Params) -> Tensor:
 def swing_height(features: Features, params: Params) -> Tensor:
     """Height of the foot that the clock says is swinging."""
     heights = features["foot_heights"]
-    swinging = torch.where(_swing_sign(features) > 0, heights[..., 0], heights[..., 1])
+    swinging = torch.where(features["left_swings"], heights[..., 0], heights[..., 1])
     return (swinging / params["swing_target_height"]).clamp(0, 1) * _gait_gate(features, params)
 
 
 @register_reward("phase_contact", weight=3.0)
 def phase_contact(features: Features, params: Params) -> Tensor:
     """Single support on the foot that the clock says is standing."""
-    contacts, left_swings = features["contacts"], _swing_sign(features) > 0
+    contacts, left_swings = features["contacts"], features["left_swings"]
     matches = (contacts[..., 0] != left_swings) & (contacts[..., 1] == left_swings)
     return matches * _gait_gate(features, params)
 
@@ -230,10 +226,9 @@ def speed_error(features: Features, params: Params) -> Tensor:
 
     Unlike `progress` it costs to overshoot.
     """
-    _, speed, direction = _planar(features)
-    along = (features["body_velocity"][..., :2] * direction).sum(-1)
-    error = (along - speed).abs() / speed.clamp(min=0.1)
-    return torch.where(speed > COMMAND_THRESHOLD, (1 - error).clamp(-1, 1), torch.zeros_like(error))
+    speed = features["command_speed"]
+    error = (features["speed_along"] - speed).abs() / speed.clamp(min=0.1)
+    return (1 - error).clamp(-1, 1) * features["walking"]
 
 
 @register_reward("heading", heading_std=0.3)

@@ -113,11 +113,17 @@ class NativePhysics:
         self.batch.step(nstep=self.substeps)
 
     def reset(self, ids: np.ndarray, qpos: Tensor, qvel: Tensor) -> None:
-        """Put simulations `ids` (k,) at STAND's controls, then at qpos (k, 21) and qvel (k, 20)."""
+        """Put simulations `ids` (k,) at STAND's controls, then at qpos (k, 21) and qvel (k, 20).
+
+        Contacts, foot heights and gaze follow at the next `step` or `refresh`.
+        """
         self.batch.reset(ids, keyframe=self._key, stage=mujoco.mjtStage.mjSTAGE_NONE)
         rows = torch.from_numpy(ids)
         self.qpos[rows] = qpos
         self.qvel[rows] = qvel
+
+    def refresh(self, ids: np.ndarray) -> None:
+        """Compute contacts, foot heights and gaze of simulations `ids` (k,) at their present state."""
         self.batch.forward(ids, stage=mujoco.mjtStage.mjSTAGE_VEL)
 
     def contacts(self) -> Tensor:

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from hardware.errors import TaskError
-from microduck.rewards import REWARD_TERMS, register_reward
+from microduck.rewards import REWARD_TERMS, derive, register_reward
 
 # TorchRL's order and default weights, less the terms that none of the three presets weighs; then our own.
 DEFAULTS = {
@@ -99,7 +99,7 @@ CASES = [
 @pytest.mark.parametrize(("name", "changes", "value"), CASES)
 def test_term_value(name, changes, value, walking_features, params):
     features = walking_features | {key: torch.tensor([new]) for key, new in changes.items()}
-    got = REWARD_TERMS[name].function(features, params)
+    got = REWARD_TERMS[name].function(derive(features), params)
     assert got.shape == (1,)
     assert float(got) == pytest.approx(value, abs=2e-6)
 
@@ -107,7 +107,7 @@ def test_term_value(name, changes, value, walking_features, params):
 def test_stepping_in_place_earns_less_than_walking(walking_features, params):
     still = walking_features | {"body_velocity": torch.zeros(1, 3)}
     totals = [
-        sum(term.weight * float(term.function(features, params)) for term in REWARD_TERMS.values())
+        sum(term.weight * float(term.function(derive(features), params)) for term in REWARD_TERMS.values())
         for features in (walking_features, still)
     ]
     # Walking well earns 2+1+1+2+1 for tracking, yaw, head, upright and pose, 2 progress, 2+3 the gait.

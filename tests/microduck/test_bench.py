@@ -1,0 +1,18 @@
+from microduck.bench import bench
+from microduck.learning.config import TrainConfig
+
+
+def test_the_benchmark_compares_stepping_and_training_with_bare_physics():
+    seen = []
+    config = TrainConfig(num_envs=16, steps=2, minibatches=1, epochs=1, threads=1)
+    rates = bench(config, 1, seen.append)
+    assert [rate.name for rate in rates] == [
+        "bare Batch.step",
+        "environment alone",
+        "training (collect and learn)",
+    ]
+    assert rates[0].of_bare == 1.0
+    assert all(rate.steps_per_s > 0 for rate in rates)
+    # With few ducks the environment costs more than the physics, and learning more again.
+    assert rates[2].of_bare < rates[1].of_bare < 1.0
+    assert seen == [0, 1]

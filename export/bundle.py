@@ -19,7 +19,6 @@ from typing import Any
 from export.archive import write_archive
 from export.onnx_graph import INPUTS, IR_VERSION, OPSET, OUTPUT, to_onnx
 from export.parity import Parity, check_parity, graph_actor
-from firmware_bridge.files import parse_object, read_bounded
 from firmware_bridge.manifest import (
     KIND,
     MANIFEST_FILE,
@@ -32,6 +31,7 @@ from firmware_bridge.manifest import (
 from firmware_bridge.skills import load_bundle
 from hardware import contract
 from hardware.errors import ArchiveError, BundleError, ContractError, ExportError
+from hardware.files import parse_object, read_bounded
 from hardware.joints import NUM_JOINTS
 from microduck.policy import SkillPolicy
 from microduck.tasks import MicroDuckTask, command_box, validate

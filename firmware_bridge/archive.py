@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from firmware_bridge.files import parse_object, read_bounded
 from hardware.errors import ArchiveError
+from hardware.files import parse_object, read_bounded
 
 MAX_BYTES = 16 * 1024 * 1024
 """Largest archive and largest content; a library of a thousand tasks takes about 1 MiB."""

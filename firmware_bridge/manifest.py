@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from firmware_bridge.files import parse_object, read_bounded
 from hardware import contract
 from hardware.errors import BundleError, ContractError
+from hardware.files import parse_object, read_bounded
 from hardware.joints import NUM_JOINTS
 
 SCHEMA = 1

@@ -13,10 +13,10 @@ import onnxruntime as ort
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_native
 
 from firmware_bridge import archive, onnx_file
-from firmware_bridge.files import read_bounded
 from firmware_bridge.manifest import MANIFEST_FILE, POLICY_FILE, TASKS_FILE, Manifest, Skill, read_manifest
 from hardware import contract
 from hardware.errors import BundleError
+from hardware.files import read_bounded
 from hardware.joints import NUM_JOINTS
 
 MAX_POLICY_BYTES = 32 * 1024 * 1024

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hardware.errors import ConfigError
-from hardware.files import replacing
+from hardware.files import read_bounded, replacing
 from hardware.joints import JOINT_NAMES, NUM_JOINTS
 
 IMU_BOARD_MOUNTING = (sqrt(0.5), 0.0, sqrt(0.5), 0.0)
@@ -54,13 +54,7 @@ def load_calibration(path: Path) -> Calibration:
     Raises:
         ConfigError: the file is absent, too large, not TOML, or holds an unknown or bad value.
     """
-    try:
-        with path.open("rb") as file:
-            content = file.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
-        raise ConfigError(f"cannot read the calibration {path}: {error.strerror}") from error
-    if len(content) > MAX_FILE_BYTES:
-        raise ConfigError(f"{path} is larger than {MAX_FILE_BYTES} bytes; it is no calibration file")
+    content = read_bounded(path, MAX_FILE_BYTES, ConfigError)
     try:
         return _parse(tomllib.loads(content.decode("utf-8")))
     except (ValueError, OverflowError, RecursionError) as error:  # huge numbers and deep nesting are TOML too

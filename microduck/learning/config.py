@@ -9,7 +9,10 @@ from pathlib import Path
 
 from hardware import contract
 from hardware.errors import ConfigError
-from hardware.files import replacing
+from hardware.files import parse_object, read_bounded, replacing
+
+MAX_FILE_BYTES = 64 * 1024
+"""Most a configuration's file may hold."""
 
 
 @dataclass(frozen=True)
@@ -92,12 +95,8 @@ def load_config(path: Path) -> TrainConfig:
     Raises:
         ConfigError: the file is absent, no JSON, or holds an unknown field or a bad value.
     """
+    data = parse_object(read_bounded(path, MAX_FILE_BYTES, ConfigError), str(path), ConfigError)
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
         return TrainConfig(**data)
-    except OSError as error:
-        raise ConfigError(
-            f"{path.parent} is no training run: cannot read {path.name} ({error.strerror})"
-        ) from error
-    except (json.JSONDecodeError, TypeError) as error:
+    except TypeError as error:
         raise ConfigError(f"{path} is no training configuration: {error}") from error

@@ -56,7 +56,14 @@ class RunFolder:
         save_config(config, self.config_file)
 
     def config(self) -> TrainConfig:
-        """Return the run's configuration."""
+        """Return the run's configuration.
+
+        Raises:
+            TrainingError: the folder holds no run.
+            ConfigError: the configuration is damaged.
+        """
+        if not self.config_file.is_file():
+            raise TrainingError(f"{self.path} is no training run; make one there with microduck train")
         return load_config(self.config_file)
 
     def library(self) -> MicroDuckTask:

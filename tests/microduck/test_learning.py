@@ -196,6 +196,13 @@ def test_damaged_and_foreign_checkpoints_are_refused(tmp_path):
         load_policy(run)
 
 
+def test_a_folder_without_a_run_is_named(tmp_path):
+    with pytest.raises(
+        TrainingError, match="nowhere is no training run; make one there with microduck train"
+    ):
+        load_policy(RunFolder(tmp_path / "nowhere"))
+
+
 def test_a_log_row_that_a_kill_cut_short_is_left_out(tmp_path):
     log = TrainingLog(tmp_path / "log.csv")
     log.append(LogRow(100, *[1.0] * 10))

@@ -90,7 +90,7 @@ def test_skills_lists_boxes_and_clocks(bundle_folder: Path, capsys: pytest.Captu
         (("--skill", "fly"), "no skill 'fly'; choose one of ['stand', 'walk']"),
         (("--command", "0.4", "0", "0"), "command vx = 0.4 is outside [-0.1, 0.3]"),
         (("--command", "0.1", "0", "nan"), "command yaw_rate = nan is outside [-0.5, 0.5]"),
-        (("--calibration", "none.toml"), "cannot read the calibration none.toml"),
+        (("--calibration", "none.toml"), "none.toml is not a file; check the path"),
         (("--json", "no/folder/s.json"), "there is no folder no/folder"),
         ((), "/dev/no-duck does not exist"),
     ],

@@ -171,9 +171,23 @@ def _refuse_shared(path: str) -> None:
     """Refuse a port that another process has open without a lock, such as a login console."""
     if os.path.realpath(path).startswith(PSEUDO_TERMINALS):
         return  # whoever made a pseudo-terminal keeps both of its ends open
+    if os.path.exists(path) and not _is_terminal(path):
+        raise PortError(f"{path} is not a serial port; name a device such as /dev/ttyUSB0 or /dev/ttyAMA0")
     users = users_of(path)
     if users:
         raise PortError(f"serial port {path} is in use by {', '.join(users)}; stop it and try again")
+
+
+def _is_terminal(path: str) -> bool:
+    """Return whether a device is a serial line; one that may not be opened is left to the real attempt."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK)
+    except OSError:
+        return True
+    try:
+        return os.isatty(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def users_of(path: str) -> list[str]:

@@ -83,6 +83,16 @@ def leaning_periods(before: int, gravity: np.ndarray, periods: int) -> int:
     return before + periods if gravity[2] > FALL_GRAVITY_Z else 0
 
 
+def refuse_lying(gravity: np.ndarray) -> None:
+    """Refuse to rise with a trunk that leans more than 60 degrees; `gravity` (3,) is in the trunk frame.
+
+    Raises:
+        SafetyError: the duck lies; it would thrash about on the floor.
+    """
+    if gravity[2] > FALL_GRAVITY_Z:
+        raise SafetyError("the duck leans more than 60 degrees; hold it upright and start again")
+
+
 def live_command(command: np.ndarray, age_s: float) -> np.ndarray:
     """Return the command (3,), or zero when it is older than `COMMAND_TIMEOUT_S` [s]."""
     return command if age_s < COMMAND_TIMEOUT_S else _NO_COMMAND

@@ -93,6 +93,8 @@ def load_bundle(folder: Path) -> Bundle:
     """
     if not folder.is_dir():
         raise BundleError(f"{folder} is not a folder; name a bundle made by `microduck export`")
+    if not any((folder / name).exists() for name in (MANIFEST_FILE, POLICY_FILE, TASKS_FILE)):
+        raise BundleError(f"{folder} is no skill bundle; make one with `microduck export RUN {folder}`")
     manifest = read_manifest(folder / MANIFEST_FILE)
     if manifest.layout == "state":
         raise BundleError(

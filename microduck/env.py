@@ -84,7 +84,7 @@ class MicroDuckEnv(EnvBase):
         self._boxes = task_library.command_box(self.tasks)
         # Terms that no row weighs are not computed.
         used = (self.tasks.reward_weights != 0).any(0).tolist()
-        self._terms = [(i, term) for i, term in enumerate(REWARD_TERMS.values()) if used[i]]
+        self._terms = [name for name, weighed in zip(REWARD_TERMS, used, strict=True) if weighed]
         self._action_map = contract.ActionMap(torch.zeros(1), action_scale)
         self.physics = NativePhysics(num_envs, physics)
         self._stand_height = float(self.physics.stand_qpos[2])
@@ -139,8 +139,10 @@ class MicroDuckEnv(EnvBase):
 
     def _make_rows(self) -> None:
         """Keep the library as plain tensors: gathering tensorclass rows with their names is slow."""
-        seconds = [contract.CONTROL_PERIOD_S if term.per_second else 1.0 for _, term in self._terms]
-        weights = self.tasks.reward_weights[:, [i for i, _ in self._terms]] * torch.tensor(seconds)
+        terms = [REWARD_TERMS[name] for name in self._terms]
+        seconds = [contract.CONTROL_PERIOD_S if term.per_second else 1.0 for term in terms]
+        columns = [list(REWARD_TERMS).index(name) for name in self._terms]
+        weights = self.tasks.reward_weights[:, columns] * torch.tensor(seconds)
         names = (
             "warm_start_velocity",
             "warm_start_fraction",
@@ -345,8 +347,21 @@ class MicroDuckEnv(EnvBase):
         return low | (upright < MIN_UPRIGHT)
 
     def _reward(self, features: Features) -> Tensor:
-        columns = [term.function(features, self._rows) for _, term in self._terms]
+        columns = [self._value(name, features) for name in self._terms]
         return (torch.stack(columns, dim=-1) * self._rows["weights"]).sum(-1, keepdim=True)
+
+    def _value(self, name: str, features: Features) -> Tensor:
+        try:
+            value = REWARD_TERMS[name].function(features, self._rows)
+        except KeyError as error:
+            known = sorted(features)
+            raise TaskError(f"reward term {name!r} asks for {error}; features are {known}") from error
+        if value.shape != (self.num_envs,):
+            raise TaskError(
+                f"reward term {name!r} returned shape {tuple(value.shape)}; one value per environment, "
+                f"({self.num_envs},), is needed"
+            )
+        return value
 
     def _observations(self, features: Features, rows: Rows = ALL) -> TensorDict:
         command = self._command[rows].clone()

@@ -16,9 +16,6 @@ from microduck.virtual_body import STEP_S, VirtualBody
 GOAL_LEFT_RAD = 0.02
 """Goals at STAND to within this are the end of the rise; one that leaves it again is a step [rad]. A goal
 register's rounding is 0.0008 rad."""
-REACHED_RAD = 0.15
-"""Joints this near to STAND have reached it [rad]. In the air, limbs' weight moves them by up to 0.051 rad at
-P register 200 and twice that at 100."""
 PICK_UP_S = 1.0
 """Time without any torque after which a duck that was let go is picked up [s]."""
 
@@ -60,12 +57,14 @@ class Hand:
         return self._pick_up() if self._limp_s >= PICK_UP_S else None
 
     def _steps(self, torque: np.ndarray, goals: np.ndarray) -> bool:
-        """Return whether the duck has risen and its goals now leave STAND."""
+        """Return whether the duck has risen and its goals now leave STAND.
+
+        Goals alone tell: joints lag behind them, a head that hung limp by more than a quarter of a second.
+        """
         at_stand = float(np.abs(goals - STAND).max()) <= GOAL_LEFT_RAD
-        near = float(np.abs(self._body.position - STAND).max()) <= REACHED_RAD
         stiff = bool(torque.all())
         leaves = self._risen and stiff and not at_stand
-        self._risen = stiff and at_stand and (near or self._risen)
+        self._risen = stiff and at_stand
         return leaves
 
     def _let_go(self) -> Grip:

@@ -152,14 +152,17 @@ def stack_tasks(tasks: Sequence[MicroDuckTask] | MicroDuckTask | None = None) ->
     """Return a validated library, (num_tasks,).
 
     Args:
-        tasks: rows, a library, or None for the default tracking row.
+        tasks: a row, rows, a library, or None for the default tracking row.
 
     Raises:
         TaskError: not rows, none at all, or a value that `validate` refuses.
     """
     if tasks is None:
         tasks = [tracking_task()]
-    library = tasks if isinstance(tasks, MicroDuckTask) else _stack(list(tasks))
+    if isinstance(tasks, MicroDuckTask):
+        library = tasks if tasks.batch_size else _stack([tasks])
+    else:
+        library = _stack(list(tasks))
     validate(library)
     return library
 
@@ -245,20 +248,21 @@ def command_box(library: MicroDuckTask) -> tuple[Tensor, Tensor]:
     return low, high
 
 
-def save_library(library: MicroDuckTask, path: Path) -> None:
-    """Write a library to one `.tdz` file; an older file stays until the new one is whole."""
-    validate(library)
-    with replacing(path) as temporary:
+def save_library(tasks: Sequence[MicroDuckTask] | MicroDuckTask, path: str | Path) -> None:
+    """Write a library or rows to one `.tdz` file; an older file stays until the new one is whole."""
+    library = stack_tasks(tasks)
+    with replacing(Path(path)) as temporary:
         library.save(temporary)
 
 
-def load_library(path: Path) -> MicroDuckTask:
+def load_library(path: str | Path) -> MicroDuckTask:
     """Read a library.
 
     Raises:
         ArchiveError: the file is damaged, holds a pickle or reaches outside itself.
         TaskError: its rows do not fit the registered terms.
     """
+    path = Path(path)
     read_archive(path)  # refuses what tensordict would load without a word
     library = MicroDuckTask.load(path)
     validate(library)

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -137,17 +136,17 @@ class VirtualDuck:
         self._record()
         self._publish()
 
-    def run(self, seconds: float | None, stop: threading.Event, viewer: Viewer | None = None) -> None:
+    def run(self, seconds: float | None, stop: Callable[[], bool], viewer: Viewer | None = None) -> None:
         """Step in real time.
 
         Args:
             seconds: time until the return [s]; None until stopped.
-            stop: set by the caller to stop.
+            stop: asked at every tick whether to stop.
             viewer: shown the duck; closing it stops.
         """
         ticker = Ticker(STEP_S)
         left = None if seconds is None else round(seconds / STEP_S)
-        while not stop.is_set() and (viewer is None or viewer.open) and (left is None or left > 0):
+        while not stop() and (viewer is None or viewer.open) and (left is None or left > 0):
             steps = 1 + min(ticker.wait(), _MOST_CATCH_UP)
             with viewer.lock() if viewer else nullcontext():
                 for _ in range(steps):
@@ -196,14 +195,14 @@ class VirtualDuck:
 
 
 def run_virtual_duck(
-    options: VirtualDuckOptions, notify: Notify, stop: threading.Event | None = None
+    options: VirtualDuckOptions, notify: Notify, stop: Callable[[], bool] = lambda: False
 ) -> list[RunReport]:
-    """Be a duck on a serial port until the time is over, the window closed or `stop` set.
+    """Be a duck on a serial port until the time is over, the window closed or `stop` true.
 
     Args:
         options: what to do besides.
         notify: told the port first, then what happens to the duck.
-        stop: set by the caller to stop.
+        stop: asked at every tick whether to stop.
 
     Returns:
         The runs, oldest first.
@@ -225,7 +224,7 @@ def run_virtual_duck(
             stack.enter_context(_linked(bus.port, options.link))
         viewer = stack.enter_context(Viewer(body.model, body.data)) if options.view else None
         notify(f"the virtual duck is on {options.link or bus.port}")
-        duck.run(options.seconds, stop or threading.Event(), viewer)
+        duck.run(options.seconds, stop, viewer)
     if options.video is not None:
         write_film(options.video, duck.film, notify)
     return duck.reports

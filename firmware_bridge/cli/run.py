@@ -17,6 +17,7 @@ from firmware_bridge.clock import Ticker
 from firmware_bridge.commands import CommandSource, FixedCommand, LineCommands
 from firmware_bridge.manifest import Skill
 from firmware_bridge.modes import Mode
+from firmware_bridge.safety import refuse_lying
 from firmware_bridge.signals import StopSignals
 from firmware_bridge.skills import load_bundle, shipped_bundle
 from hardware import contract
@@ -41,6 +42,7 @@ def run_command(options: argparse.Namespace) -> int:
             )
         ticker = Ticker()
         with StatusPrinter(sys.stderr, ticker) as status, open_body(options.port, calibration) as body:
+            refuse_lying(body.read().gravity)
             hooks = loop.Hooks(signals.reason, status.on_mode, status.on_tick, ticker)
             wall, cpu = time.perf_counter(), time.process_time()
             summary = loop.run(body, bundle, skill, commands, options.seconds, hooks)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
 
 from rich.console import Console
 
@@ -25,3 +28,26 @@ def run_safely(command: Callable[[], None], *, debug: bool = False) -> int:
         sys.stderr.write("stopped\n")
         return 130
     return 0
+
+
+@contextmanager
+def asked_to_stop() -> Iterator[Callable[[], bool]]:
+    """Note SIGINT and SIGTERM instead of dying of them, for work that ends at a place of its own choosing.
+
+    A second signal does what it usually does.
+    """
+    asked: list[int] = []
+    usual = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def note(number: int, frame: FrameType | None) -> None:
+        asked.append(number)
+        for each, handler in usual.items():
+            signal.signal(each, handler)
+
+    for number in usual:
+        signal.signal(number, note)
+    try:
+        yield lambda: bool(asked)
+    finally:
+        for number, handler in usual.items():
+            signal.signal(number, handler)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import tyro
 
 from hardware.errors import ConfigError
-from microduck.cli.console import console
+from microduck.cli.console import asked_to_stop, console
 from microduck.cli.progress import Bar
 from microduck.learning.config import TrainConfig, save_config
 
@@ -65,13 +65,15 @@ def _train(trainer: Trainer) -> None:
     def show(row: LogRow) -> None:
         bar.show(
             trainer.progress(),
-            f"{row.transitions / 1e6:.2f} M transitions  {row.rate:,.0f}/s  "
-            f"episode {row.episode_length / 50:.1f} s  speed error {row.speed_error:.3f} m/s",
+            f"{row.transitions / 1e6:.2f} M steps  {row.rate:,.0f}/s  "
+            f"episode {row.episode_length / 50:.1f} s  off {row.speed_error:.3f} m/s",
         )
 
-    with Bar("training", 1.0) as bar:
-        trainer.train(show)
-    console.print(
-        f"trained {trainer.transitions:,} transitions in {trainer.seconds / 60:.1f} minutes "
-        f"-> {trainer.run_folder.path}"
-    )
+    folder = trainer.run_folder.path
+    with Bar("training", 1.0) as bar, asked_to_stop() as stopped:
+        trainer.train(show, stopped)
+        if stopped():
+            console.print(f"saved {trainer.transitions:,} transitions; microduck resume {folder} goes on")
+            raise KeyboardInterrupt
+    minutes = trainer.seconds / 60
+    console.print(f"trained {trainer.transitions:,} transitions in {minutes:.1f} minutes -> {folder}")

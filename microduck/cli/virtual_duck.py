@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 from pathlib import Path
 
-from microduck.cli.console import console
+from microduck.cli.console import asked_to_stop, console
 
 
 def virtual_duck(
@@ -27,8 +25,6 @@ def virtual_duck(
     """
     from microduck.virtual_duck import VirtualDuckOptions, run_virtual_duck
 
-    stop = threading.Event()
-    # Both ends are asked for: the report and the film are still written.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
-    run_virtual_duck(VirtualDuckOptions(view, seconds, report, video, link), console.print, stop)
+    options = VirtualDuckOptions(view, seconds, report, video, link)
+    with asked_to_stop() as stopped:  # the report and the film are still written
+        run_virtual_duck(options, console.print, stopped)

@@ -55,6 +55,7 @@ class Evaluation:
         episodes: number of episodes.
         survival: part of the episodes without a fall.
         speed: velocity along the command, or the planar speed at zero command [m/s].
+        speed_std: standard deviation of the episodes' speeds [m/s].
         speed_error: mean distance of an episode's speed from the command [m/s].
         speed_error_worst: largest such distance [m/s].
         heading_drift_p95: 95th percentile of the final heading's distance from the wanted one [rad].
@@ -67,6 +68,7 @@ class Evaluation:
     episodes: int
     survival: float
     speed: float
+    speed_std: float
     speed_error: float
     speed_error_worst: float
     heading_drift_p95: float
@@ -172,6 +174,7 @@ def _summarise(tally: _Tally, rows: slice, task: str, command: Tensor) -> Evalua
         episodes=len(speed),
         survival=float(tally.alive[rows].float().mean()),
         speed=float(speed.mean()),
+        speed_std=float(speed.std(correction=0)),
         speed_error=float(error.mean()),
         speed_error_worst=float(error.max()),
         heading_drift_p95=float(tally.drift[rows].abs().quantile(0.95)),
@@ -197,9 +200,11 @@ def plot_evaluation(results: list[Evaluation], path: Path) -> None:
     wanted = [(result.command[0] ** 2 + result.command[1] ** 2) ** 0.5 for result in results]
     most = max(0.35, *wanted, *(result.speed for result in results))
     speed_axes.plot([0, most], [0, most], "--", color="0.6", label="as commanded")
-    errors = [result.speed_error for result in results]
+    spread = [result.speed_std for result in results]
     reached = [result.speed for result in results]
-    speed_axes.errorbar(wanted, reached, errors, fmt="o", color="#e07b00", capsize=3, label="reached")
+    speed_axes.errorbar(
+        wanted, reached, spread, fmt="o", color="#e07b00", capsize=3, label="mean and deviation"
+    )
     speed_axes.set(xlabel="commanded speed [m/s]", ylabel="reached speed [m/s]")
     speed_axes.legend()
     panels = {
@@ -215,4 +220,4 @@ def plot_evaluation(results: list[Evaluation], path: Path) -> None:
 
 
 def _label(command: tuple[float, float, float]) -> str:
-    return " ".join(f"{value:+.2f}" for value in command)
+    return " ".join(f"{value:.2g}" for value in command)

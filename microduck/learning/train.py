@@ -65,21 +65,21 @@ class Trainer:
         trainer._restore()
         return trainer
 
-    def train(self, notify: Callable[[LogRow], None]) -> None:
+    def train(self, notify: Callable[[LogRow], None], stop: Callable[[], bool] = lambda: False) -> None:
         """Train until the configuration's limit; always leaves a checkpoint and the curves.
 
         Args:
             notify: called with each row of the log.
+            stop: asked between two updates whether to end early.
 
         Raises:
             TrainingError: a value that is not finite came up.
-            KeyboardInterrupt: Ctrl-C; the run is saved first.
         """
         log = TrainingLog(self.run_folder.log_file, keep=self.transitions)
         collector = Collector(self.env, self.ppo.actor)
         saved = self.seconds
         try:
-            while self.progress() < 1:
+            while self.progress() < 1 and not stop():
                 row = self._iterate(collector)
                 log.append(row)
                 notify(row)

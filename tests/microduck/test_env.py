@@ -10,6 +10,7 @@ from torchrl.envs.utils import check_env_specs
 
 from hardware.errors import CommandError, ConfigError, ContractError, TaskError
 from hardware.joints import STAND
+from microduck import rewards
 from microduck.env import MicroDuckEnv
 from microduck.physics.native import PhysicsOptions, load_model
 
@@ -258,3 +259,20 @@ def test_a_fallen_duck_rests_on_the_floor_only_with_body_contacts(body_contacts,
         state = env.step(state)["next"]
     assert bool(state["fallen"])
     assert (float(env.physics.qpos[0, 2]) > 0.02) == rests
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda features, params: features["grace"], "'clumsy' asks for 'grace'; features are .*'upright'"),
+        (
+            lambda features, params: features["contacts"].float(),
+            r"'clumsy' returned shape \(2, 2\); one value",
+        ),
+    ],
+)
+def test_a_faulty_reward_term_is_named(monkeypatch, function, message):
+    monkeypatch.setitem(rewards.REWARD_TERMS, "clumsy", rewards.RewardTerm(function, 1.0, True, {}))
+    env = MicroDuckEnv(MicroDuckEnv.standing_task(), num_envs=2, seed=0)
+    with pytest.raises(TaskError, match=message):
+        env.rollout(1)

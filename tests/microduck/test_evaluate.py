@@ -40,14 +40,14 @@ def test_commands_cover_each_box_from_corner_to_corner(library):
 def test_a_duck_that_stands_still_survives_one_second_at_most(still, library):
     seen = []
     results = learning.evaluate(still, library, options(steps=100), seen.append)
-    assert [result.task for result in results] == ["speed_range+0.10..+0.30"] * 3 + ["standing"]
-    assert [result.survival for result in results] == [0.0] * 4
+    assert [result.task for result in results] == ["speed_range+0.10..+0.30"] * 4 + ["standing"]
+    assert [result.survival for result in results] == [0.0] * 5
     assert seen[-1] == 100
     # It does not walk, so the error at 0.3 m/s is near 0.3 (tipping moves the trunk a little).
-    assert results[2].speed_error == pytest.approx(0.3, abs=0.15)
+    assert results[3].speed_error == pytest.approx(0.3, abs=0.15)
     assert results[0].action_rate == 0.0
     short = learning.evaluate(still, library, options(steps=20))
-    assert [result.survival for result in short] == [1.0] * 4
+    assert [result.survival for result in short] == [1.0] * 5
 
 
 def test_starts_are_cold_whatever_the_row_says(still):
@@ -74,7 +74,7 @@ def test_results_are_written_as_json_and_drawn(still, library, tmp_path):
     learning.save_evaluation(results, tmp_path / "evaluation.json")
     learning.plot_evaluation(results, tmp_path / "evaluation.png")
     data = json.loads((tmp_path / "evaluation.json").read_text())
-    assert data[1]["command"] == pytest.approx([0.2, 0.0, 0.0])
+    assert data[1]["command"] == pytest.approx([0.1 + 0.2 / 3, 0.0, 0.0])
     assert (tmp_path / "evaluation.png").read_bytes().startswith(b"\x89PNG")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["evaluation.json", "evaluation.png"]
 

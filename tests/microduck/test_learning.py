@@ -3,12 +3,15 @@
 import dataclasses
 import json
 import math
+import os
+import signal
 
 import pytest
 import torch
 from tensordict import TensorDict
 
 from hardware.errors import ConfigError, TaskError, TrainingError
+from microduck.cli.console import asked_to_stop
 from microduck.learning.config import TrainConfig, load_config, save_config
 from microduck.learning.log import LogRow, TrainingLog, read_log
 from microduck.learning.ppo import PPO
@@ -162,7 +165,16 @@ def test_a_run_goes_on_where_it_stopped(tmp_path):
     assert (counters["transitions"], list(library.name), config.num_envs) == (1024, ["walk"], 32)
 
 
-def test_ctrl_c_saves_the_run(tmp_path):
+def test_a_signal_ends_training_between_two_updates_and_the_run_is_saved(tmp_path):
+    trainer = Trainer.start(RunFolder(tmp_path), dataclasses.replace(SMALL, transitions=10**9))
+    usual = signal.getsignal(signal.SIGINT)
+    with asked_to_stop() as stopped:
+        trainer.train(lambda row: os.kill(os.getpid(), signal.SIGINT), stopped)
+    assert RunFolder(tmp_path).load_checkpoint()["transitions"] == 256
+    assert signal.getsignal(signal.SIGINT) is usual
+
+
+def test_an_exception_saves_the_run(tmp_path):
     trainer = Trainer.start(RunFolder(tmp_path), dataclasses.replace(SMALL, transitions=10**9))
 
     def interrupt(row):

@@ -94,6 +94,12 @@ def test_no_tasks_means_slow_tracking():
     assert list(tasks.stack_tasks(None).name) == ["tracking+0.03"]
 
 
+def test_a_single_row_is_a_library_of_one(tmp_path):
+    assert list(tasks.stack_tasks(tasks.standing_task()).name) == ["standing"]
+    tasks.save_library([tasks.standing_task()], str(tmp_path / "one.tdz"))
+    assert list(tasks.load_library(str(tmp_path / "one.tdz")).name) == ["standing"]
+
+
 def test_a_library_reads_back_equal(tmp_path):
     library = tasks.stack_tasks([tasks.speed_range_task(), tasks.standing_task()])
     tasks.save_library(library, tmp_path / "two.tdz")

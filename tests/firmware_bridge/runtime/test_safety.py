@@ -72,3 +72,9 @@ def test_skipped_ticks_count_as_time_spent_leaning() -> None:
 @pytest.mark.parametrize(("age_s", "expected"), [(0.0, 0.3), (0.49, 0.3), (0.5, 0.0), (1e9, 0.0)])
 def test_a_command_counts_for_half_a_second(age_s: float, expected: float) -> None:
     assert safety.live_command(np.array([0.3, 0.0, 0.0]), age_s)[0] == expected
+
+
+def test_a_lying_duck_is_refused_and_an_upright_one_is_not() -> None:
+    safety.refuse_lying(np.array([0.0, 0.5, -0.87]))  # 30 degrees
+    with pytest.raises(SafetyError, match="leans more than 60 degrees; hold it upright"):
+        safety.refuse_lying(np.array([0.9, 0.0, -0.43]))  # 64 degrees

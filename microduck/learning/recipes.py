@@ -38,8 +38,9 @@ def walking_task(low: float = 0.0, high: float = 0.3, **overrides: Any) -> Micro
 
     The box begins at zero, where it steps in place: a robot whose commands stop must be able to stop.
     """
-    preset: dict[str, Any] = {"name": "walk", "reward_weights": WALK_WEIGHTS, **EXPLORING_STARTS}
-    return speed_range_task(low, high, **{**preset, **overrides})
+    weights = {**WALK_WEIGHTS, **overrides.pop("reward_weights", {})}
+    preset = {"name": "walk", **EXPLORING_STARTS, **overrides}
+    return speed_range_task(low, high, reward_weights=weights, **preset)
 
 
 LIBRARIES: dict[str, Callable[[], list[MicroDuckTask]]] = {

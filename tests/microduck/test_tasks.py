@@ -5,6 +5,7 @@ import torch
 
 from hardware.errors import ArchiveError, TaskError
 from microduck import tasks
+from microduck.learning.recipes import walking_task
 from microduck.rewards import REWARD_TERMS
 
 
@@ -38,6 +39,11 @@ def test_speed_range_preset_quickens_its_clock_with_the_command():
     row = tasks.speed_range_task(0.1, 0.3)
     assert row.name == "speed_range+0.10..+0.30"
     assert (float(row.gait_frequency_hz), float(row.gait_frequency_per_mps)) == (1.0, 5.0)
+
+
+def test_the_walkers_own_weights_stay_beside_overrides():
+    row = walking_task(name="peck", reward_weights={"air_time": 0.5})
+    assert (weight(row, "air_time"), weight(row, "tracking"), weight(row, "progress")) == (0.5, 5.0, 0.0)
 
 
 def test_overrides_win_over_the_preset():

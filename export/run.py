@@ -28,6 +28,11 @@ def export_run(run: Path, directory: Path) -> dict[str, Any]:
         ExportError: a proof fails or the folder holds something else.
     """
     policy, library, config, counters = load_policy(RunFolder(run))
+    if config.layout == "state":
+        raise ExportError(
+            f"{run} was trained on layout 'state', which holds the base velocity a duck cannot measure; "
+            "train it with --layout sensor"
+        )
     spec = BundleSpec(
         policy=policy,
         layout=config.layout,

@@ -1,0 +1,40 @@
+import dataclasses
+import json
+
+import pytest
+
+from export.run import export_run
+from firmware_bridge.skills import load_bundle
+from hardware.errors import ExportError, TrainingError
+from microduck.learning.config import TrainConfig
+from microduck.learning.run_folder import RunFolder
+from microduck.learning.train import Trainer
+
+SMALL = TrainConfig(num_envs=16, steps=4, transitions=64, minibatches=1, epochs=1, threads=1)
+
+
+def train(folder, config=SMALL):
+    Trainer.start(RunFolder(folder), config).train(lambda row: None)
+
+
+def test_a_run_becomes_a_bundle_with_its_provenance(tmp_path):
+    train(tmp_path / "run")
+    manifest = export_run(tmp_path / "run", tmp_path / "bundle")
+    assert manifest["training"]["config"]["num_envs"] == 16
+    assert manifest["training"]["transitions"] == 64
+    assert manifest["evaluation"] == {"results": []}
+    assert list(load_bundle(tmp_path / "bundle").skills) == ["walk"]
+    (tmp_path / "run" / "evaluation.json").write_text(json.dumps([{"survival": 0.5}]))
+    assert export_run(tmp_path / "run", tmp_path / "bundle")["evaluation"]["results"] == [{"survival": 0.5}]
+
+
+def test_a_run_on_the_simulators_own_velocity_is_refused(tmp_path):
+    train(tmp_path, dataclasses.replace(SMALL, layout="state"))
+    with pytest.raises(ExportError, match=r"trained on layout 'state'.*train it with --layout sensor"):
+        export_run(tmp_path, tmp_path / "bundle")
+    assert not (tmp_path / "bundle").exists()
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path):
+    with pytest.raises(TrainingError, match="is no training run"):
+        export_run(tmp_path, tmp_path / "bundle")

@@ -1,3 +1,7 @@
+import os
+import subprocess
+import sys
+
 from microduck.bench import bench
 from microduck.learning.config import TrainConfig
 
@@ -16,3 +20,13 @@ def test_the_benchmark_compares_stepping_and_training_with_bare_physics():
     # With few ducks the environment costs more than the physics, and learning more again.
     assert rates[2].of_bare < rates[1].of_bare < 1.0
     assert seen == [0, 1]
+
+
+def test_torchs_idle_threads_sleep_unless_the_user_says_otherwise():
+    code = "import os, microduck; print(os.environ['OMP_WAIT_POLICY'])"
+    for given, wanted in (({}, "PASSIVE"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE")):
+        clean = {key: value for key, value in os.environ.items() if key != "OMP_WAIT_POLICY"}
+        told = subprocess.run(
+            [sys.executable, "-c", code], env=clean | given, capture_output=True, text=True, check=True
+        )
+        assert told.stdout.strip() == wanted

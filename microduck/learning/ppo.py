@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice, repeat
 
 import torch
 from tensordict import TensorDict
@@ -76,7 +77,7 @@ class PPO:
         value = ValueOperator(critic, in_keys=INPUTS)
         # Time limits bootstrap from the true last observation: GAE reads `terminated` for the value of the
         # next state and `done` for the end of the trace.
-        self.gae = GAE(gamma=config.gamma, lmbda=config.lmbda, value_network=value)
+        self._gae = GAE(gamma=config.gamma, lmbda=config.lmbda, value_network=None)
         self.loss = ClipPPOLoss(
             self.actor,
             value,
@@ -97,15 +98,14 @@ class PPO:
             TrainingError: the batch holds a reward or observation that is not finite.
         """
         _refuse_nonfinite(batch)
-        with torch.no_grad():
-            self.gae(batch)
+        self.estimate(batch)
         flat = batch.select(*INPUTS, "action", "action_log_prob", "advantage", "value_target").reshape(-1)
         advantage = flat["advantage"]
         flat["advantage"] = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
         probe, std = batch.reshape(-1)[::PROBE_EVERY], self.policy.log_std.detach().exp()
+        passes = repeat(flat) if self.mirror is None else self.mirror.passes(flat)
         losses = []
-        for _ in range(self.config.epochs):
-            shown = flat if self.mirror is None else self.mirror.some(flat)
+        for shown in islice(passes, self.config.epochs):
             order = torch.randperm(flat.shape[0])
             losses = [self._minibatch(shown[rows]) for rows in order.chunk(self.config.minibatches)]
         policy_loss, value_loss = torch.stack(losses).mean(0).tolist()  # of the last pass
@@ -114,6 +114,22 @@ class PPO:
         self.policy.normaliser.update(batch["observation"])
         self.critic.normaliser.load_state_dict(self.policy.normaliser.state_dict())
         return UpdateStats(kl, policy_loss, value_loss, self.learning_rate)
+
+    @torch.no_grad()
+    def estimate(self, batch: TensorDict) -> None:
+        """Write values, advantages and value targets into a batch (num_envs, steps).
+
+        The state after a step is the next row's, so its value is known; it is computed apart where an episode
+        or the batch ends, from the true last observation.
+        """
+        value = self.critic(batch["observation"], batch["task_id"])
+        following = torch.roll(value, -1, dims=1)
+        apart = batch["next", "done"].squeeze(-1).clone()
+        apart[:, -1] = True
+        after = batch["next"]
+        following[apart] = self.critic(after["observation"][apart], after["task_id"][apart])
+        batch["state_value"], batch["next", "state_value"] = value, following
+        self._gae(batch)
 
     def _minibatch(self, rows: TensorDict) -> Tensor:
         out = self.loss(rows)

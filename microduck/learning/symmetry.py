@@ -6,6 +6,8 @@ walk from leaning to one side, which it could not notice: the heading is not in 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from tensordict import TensorDict
 from torch import Tensor
@@ -57,14 +59,16 @@ class Mirror:
         """Return the actions (..., 14) of the mirrored ducks."""
         return action[..., torch.tensor(MIRROR_INDEX)] * torch.tensor(_JOINTS[1])
 
-    def some(self, rows: TensorDict) -> TensorDict:
-        """Return transitions (n,) of which about half, drawn by chance, are mirrored.
+    def passes(self, rows: TensorDict) -> Iterator[TensorDict]:
+        """Yield transitions (n,) again and again, each time with about half, drawn by chance, mirrored.
 
         The log-probability stays: the mirrored action was drawn with it, by the mirrored policy.
         """
-        chosen = (torch.rand(rows.shape[0]) < 0.5) & self._symmetric[rows["task_id"].squeeze(-1)]
-        chosen = chosen.unsqueeze(-1)
-        out = rows.copy()
-        out["observation"] = torch.where(chosen, self.observation(rows["observation"]), rows["observation"])
-        out["action"] = torch.where(chosen, self.action(rows["action"]), rows["action"])
-        return out
+        image = {"observation": self.observation(rows["observation"]), "action": self.action(rows["action"])}
+        symmetric = self._symmetric[rows["task_id"].squeeze(-1)]
+        while True:
+            chosen = (symmetric & (torch.rand(rows.shape[0]) < 0.5)).unsqueeze(-1)
+            shown = rows.copy()
+            for name, mirrored in image.items():
+                shown[name] = torch.where(chosen, mirrored, rows[name])
+            yield shown

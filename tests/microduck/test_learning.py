@@ -41,7 +41,7 @@ class Table(torch.nn.Module):
 def test_a_time_limit_bootstraps_from_the_true_last_observation(terminated, advantage):
     config = TrainConfig(gamma=0.99, lmbda=0.95)
     ppo = PPO(*make_networks(config, 1), config)
-    ppo.gae.value_network.module = Table()
+    ppo.critic = Table()
     # Two steps of one duck: the episode ends after the first; its last observation is worth 10.
     batch = TensorDict(
         {
@@ -57,7 +57,7 @@ def test_a_time_limit_bootstraps_from_the_true_last_observation(terminated, adva
         },
         batch_size=[1, 2],
     )
-    ppo.gae(batch)
+    ppo.estimate(batch)
     assert float(batch["advantage"][0, 0]) == pytest.approx(advantage)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import signal
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -249,3 +250,11 @@ def body() -> FakeBody:
 def fake_time() -> FakeTime:
     """A time that only sleeping moves."""
     return FakeTime()
+
+
+@pytest.fixture(autouse=True)
+def hangup_is_not_ignored() -> Iterator[None]:
+    """Let SIGHUP reach the tests and what they start, even where the whole run ignores it, as under nohup."""
+    usual = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, usual)

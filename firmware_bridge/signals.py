@@ -6,12 +6,18 @@ import signal
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP)
-"""Ctrl-C, `kill`, a closed terminal, Ctrl-\\, and Ctrl-Z: a sleeping process would leave the servos stiff."""
+STOP_SIGNALS = (
+    *(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP),
+    *(signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGVTALRM, signal.SIGXCPU),
+)
+"""Ctrl-C, `kill`, a closed terminal, Ctrl-\\, Ctrl-Z (a sleeping process would leave the servos stiff), and
+those that end a process which does not expect them."""
+IGNORED_SIGNALS = (signal.SIGTTOU, signal.SIGTTIN)
+"""A terminal's way of suspending a background process that writes to it or reads from it."""
 
 
 class StopSignals:
-    """Context in which `STOP_SIGNALS` only set `received`, however often they come.
+    """Context in which `STOP_SIGNALS` only set `received`, however often they come, and none suspends.
 
     A SIGHUP that the parent asked to ignore, as `nohup` does, stays ignored.
 
@@ -27,6 +33,8 @@ class StopSignals:
         for number in STOP_SIGNALS:
             if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
                 self._before[number] = signal.signal(number, self._note)
+        for number in IGNORED_SIGNALS:
+            self._before[number] = signal.signal(number, signal.SIG_IGN)
         return self
 
     def __exit__(

@@ -14,6 +14,9 @@ from pathlib import Path
 from firmware_bridge.cli.exits import EXIT_CODES, EXIT_ERROR
 from hardware.errors import DuckError
 
+MAX_SECONDS = 1e6
+"""Longest drive that can be asked for [s], over eleven days."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
@@ -85,8 +88,8 @@ def _add_run(commands: argparse._SubParsersAction) -> None:
 
 def _positive(text: str) -> float:
     value = float(text)
-    if not (isfinite(value) and value > 0):
-        raise argparse.ArgumentTypeError(f"{text} is not a positive number of seconds")
+    if not (isfinite(value) and 0 < value <= MAX_SECONDS):
+        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds above 0, up to {MAX_SECONDS:g}")
     return value
 
 

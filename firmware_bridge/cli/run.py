@@ -48,9 +48,9 @@ def run_command(options: argparse.Namespace) -> int:
             summary = loop.run(body, bundle, skill, commands, options.seconds, hooks)
             cpu_share = (time.process_time() - cpu) / (time.perf_counter() - wall)
         code = _exit_code(summary.mode, signals)
-    print(summary_table(summary, cpu_share))
-    if options.json:
-        _write_json(options, {"skill": skill.name, "exit_code": code, **summary_data(summary, cpu_share)})
+        if options.json:  # before the print, which fails when nobody reads it
+            _write_json(options, {"skill": skill.name, "exit_code": code, **summary_data(summary, cpu_share)})
+        print(summary_table(summary, cpu_share))
     return code
 
 

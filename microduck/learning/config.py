@@ -77,9 +77,10 @@ class TrainConfig:
             if not (math.isfinite(value) and value >= least):
                 wanted = "0 or more" if least == 0 else "above 0"
                 raise ConfigError(f"{field.name} is {value}; it must be {wanted}")
-        if self.steps * self.num_envs < self.minibatches:
+        rows = self.steps * self.num_envs
+        if rows < 2 * self.minibatches:
             raise ConfigError(
-                f"minibatches is {self.minibatches}; a batch has {self.steps * self.num_envs} rows"
+                f"minibatches is {self.minibatches}; a batch of {rows} rows makes {rows // 2} of two rows each"
             )
 
 

@@ -55,8 +55,10 @@ class Trainer:
     def start(cls, run: RunFolder, config: TrainConfig) -> Trainer:
         """Return the trainer of a new run in an empty folder."""
         library = find_library(config.library)
+        trainer = cls(run, config, library)  # refuses what cannot be trained before a file is written
         run.create(config, library)
-        return cls(run, config, library)
+        trainer.save()  # so that a run killed at any moment can be resumed
+        return trainer
 
     @classmethod
     def resume(cls, run: RunFolder, config: TrainConfig) -> Trainer:

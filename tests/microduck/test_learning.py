@@ -186,6 +186,11 @@ def test_an_exception_saves_the_run(tmp_path):
     assert RunFolder(tmp_path).load_checkpoint()["transitions"] == 768
 
 
+def test_a_run_can_be_resumed_before_its_first_update(tmp_path):
+    Trainer.start(RunFolder(tmp_path), SMALL)
+    assert Trainer.resume(RunFolder(tmp_path), SMALL).transitions == 0
+
+
 def test_a_run_is_not_overwritten(tmp_path):
     train(tmp_path)
     before = (tmp_path / "checkpoint.pt").read_bytes()

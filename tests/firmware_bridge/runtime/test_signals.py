@@ -7,7 +7,7 @@ import pytest
 
 from firmware_bridge.signals import StopSignals
 
-NAMES = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGTSTP"]
+NAMES = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGTSTP", "SIGUSR1", "SIGALRM"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -40,3 +40,10 @@ def test_a_closed_terminal_that_nohup_ignores_stays_ignored() -> None:
         assert signals.received is None
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize("name", ["SIGTTOU", "SIGTTIN"])
+def test_a_terminal_cannot_suspend_a_drive_in_the_background(name: str) -> None:
+    with StopSignals() as signals:
+        os.kill(os.getpid(), signal.Signals[name])  # would stop this process for ever
+        assert signals.reason() is None

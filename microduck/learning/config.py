@@ -80,7 +80,7 @@ class TrainConfig:
         rows = self.steps * self.num_envs
         if rows < 2 * self.minibatches:
             raise ConfigError(
-                f"minibatches is {self.minibatches}; a batch of {rows} rows makes {rows // 2} of two rows each"
+                f"minibatches is {self.minibatches}; {rows} rows make {rows // 2} of two rows each"
             )
 
 

@@ -25,11 +25,22 @@ _log = logging.getLogger(__name__)
 
 RESET_NOISE = 0.02
 """Uniform noise of the base position [m] and of every velocity [m/s, rad/s] at reset."""
+MAX_ACTION = 1e6
+"""Largest action that is taken; it is clipped to 1 for the joints, but costs its square."""
 Rows = Tensor | slice
 """Some environments of the batch."""
 ALL = slice(None)
 MIN_HEIGHT_RATIO = 0.55
 """Base height below which a duck has fallen, as a part of its height in STAND."""
+
+
+def _check_action(action: Tensor) -> None:
+    wrong = ~(action.abs().amax(-1) <= MAX_ACTION)  # NaN compares false
+    if bool(wrong.any()):
+        rows = wrong.nonzero().squeeze(-1).tolist()
+        raise ConfigError(
+            f"action of environments {rows} is not finite or beyond +-{MAX_ACTION:g}; check the policy"
+        )
 
 
 class MicroDuckEnv(EnvBase):
@@ -269,6 +280,7 @@ class MicroDuckEnv(EnvBase):
 
     def _step(self, tensordict: TensorDictBase) -> TensorDictBase:
         action = tensordict["action"].to(torch.float32)
+        _check_action(action)
         self.physics.step(self._action_map.joint_targets(action))
         broken = self._put_back_diverged()
         self._steps += 1

@@ -276,3 +276,13 @@ def test_a_faulty_reward_term_is_named(monkeypatch, function, message):
     env = MicroDuckEnv(MicroDuckEnv.standing_task(), num_envs=2, seed=0)
     with pytest.raises(TaskError, match=message):
         env.rollout(1)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1e30])
+def test_an_action_no_policy_should_give_is_refused_by_row(value):
+    env = make(3)
+    state = env.reset()
+    state["action"] = torch.zeros(3, 14)
+    state["action"][1, 4] = value
+    with pytest.raises(ConfigError, match=r"action of environments \[1\] is not finite or beyond"):
+        env.step(state)

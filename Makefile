@@ -39,8 +39,8 @@ check: $(READY) ## everything that must hold: format, lint, types, layers, tests
 	$(BIN)/lint-imports
 	$(BIN)/pytest
 
-bench: $(READY) ## measure physics, environment and training
-	$(BIN)/microduck bench
+bench: $(READY) ## measure physics, environment and training, also against TorchRL; tables in runs/bench.md
+	$(BIN)/microduck bench --against-torchrl --scaling --markdown runs/bench.md
 
 format: $(READY) ## put the sources into the house format
 	$(BIN)/ruff format

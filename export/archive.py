@@ -1,8 +1,4 @@
-"""A task library as a `.tdz` archive: plain numbers and text, proven to read back bit for bit.
-
-TensorDict stores any Python object in a `.tdz`, as a pickle. Whoever reads such a file runs foreign code, so
-none is written here.
-"""
+"""A bundle's task library: written as the trainer writes it, proven to read back on the robot bit for bit."""
 
 from __future__ import annotations
 
@@ -14,25 +10,27 @@ import numpy as np
 import torch
 from tensordict import is_non_tensor
 
-from firmware_bridge.archive import DTYPES, read_archive
+from firmware_bridge.archive import read_archive
 from hardware.errors import ArchiveError
 from hardware.files import replacing
+from microduck.tasks import MicroDuckTask, save_library, stack_tasks
 
 
-def write_archive(data: Any, path: Path) -> None:
-    """Write an archive and prove it with the robot's reader; an older file stays until then.
+def write_archive(library: MicroDuckTask, path: Path) -> None:
+    """Write a library and prove it with the robot's reader; an older file stays until then.
 
     Args:
-        data: a TensorDict or tensorclass of tensors and text.
+        library: what `stack_tasks` takes.
         path: the file.
 
     Raises:
-        ArchiveError: `data` holds something else, or the file does not read back equal.
+        TaskError: the library is not valid.
+        ArchiveError: the file does not read back equal.
     """
-    wanted = _leaves(data)  # refuses what is not plain before a byte is written
+    wanted = stack_tasks(library)
     with replacing(path) as temporary:
-        data.save(temporary, archive=True)
-        _check_equal(path.name, wanted, _leaves(read_archive(temporary)))
+        save_library(wanted, temporary)
+        _check_equal(path.name, _leaves(wanted), _leaves(read_archive(temporary)))
 
 
 def _leaves(level: Any, prefix: str = "") -> dict[str, Any]:
@@ -41,31 +39,14 @@ def _leaves(level: Any, prefix: str = "") -> dict[str, Any]:
     for key, value in level.items():
         name = f"{prefix}{key}"
         if is_non_tensor(value):
-            found[name] = _text(name, value.tolist())
+            found[name] = value.tolist()
         elif isinstance(value, torch.Tensor):
-            found[name] = _array(name, value)
+            found[name] = value.numpy(force=True)
         elif isinstance(value, np.ndarray | str | list):
             found[name] = value
         else:
             found |= _leaves(value, f"{name}/")
     return found
-
-
-def _text(name: str, value: Any) -> Any:
-    for item in value if isinstance(value, list) else [value]:
-        if not isinstance(item, str):
-            raise ArchiveError(
-                f"{name!r} holds a {type(item).__name__}; an archive holds tensors and text only"
-            )
-    return value
-
-
-def _array(name: str, tensor: torch.Tensor) -> np.ndarray:
-    if str(tensor.dtype) not in DTYPES:
-        raise ArchiveError(
-            f"{name!r} is {tensor.dtype}, which no robot reads; convert it to one of {sorted(DTYPES)}"
-        )
-    return tensor.numpy(force=True)
 
 
 def _check_equal(file: str, wanted: Mapping[str, Any], got: Mapping[str, Any]) -> None:
@@ -79,5 +60,5 @@ def _check_equal(file: str, wanted: Mapping[str, Any], got: Mapping[str, Any]) -
 def _same(wanted: Any, got: Any) -> bool:
     if not (isinstance(wanted, np.ndarray) and isinstance(got, np.ndarray)):
         return type(wanted) is type(got) and wanted == got
-    # As bytes: NaN equals itself and -0.0 differs from 0.0.
+    # As bytes: -0.0 differs from 0.0.
     return wanted.dtype == got.dtype and wanted.shape == got.shape and wanted.tobytes() == got.tobytes()

@@ -82,6 +82,14 @@ def width(layout: str) -> int:
     return sum(block.width for block in blocks(layout))
 
 
+def offsets(layout: str) -> dict[str, int]:
+    """Return where each block of a layout begins, by its name."""
+    starts, at = {}, 0
+    for block in blocks(layout):
+        starts[block.name], at = at, at + block.width
+    return starts
+
+
 def observe(layout: str, signals: Mapping[str, Array]) -> Array:
     """Lay the signals out as one observation.
 
@@ -205,8 +213,32 @@ class ActionMap:
 
     def joint_targets(self, action: Array) -> Array:
         """Return the joint targets of an action, (..., 14) [rad]: STAND + scale * clipped action, limited."""
-        travel = self.scale * self._xp.clip(action, -ACTION_CLIP, ACTION_CLIP)
-        return self._xp.minimum(self._xp.maximum(self.stand + travel, self._low), self._high)
+        return self._xp.minimum(self._xp.maximum(self._wanted(action), self._low), self._high)
+
+    def cut(self, action: Array) -> Array:
+        """Return which joint targets of an action its joint's range cuts, (..., 14) bool."""
+        wanted = self._wanted(action)
+        return (wanted < self._low) | (wanted > self._high)
+
+    def _wanted(self, action: Array) -> Array:
+        return self.stand + self.scale * self._xp.clip(action, -ACTION_CLIP, ACTION_CLIP)
+
+
+def foundation() -> dict[str, Any]:
+    """Return what every contract of this toolkit shares, as plain data: all but layout, scale and gain."""
+    return {
+        "version": 1,
+        "control_period_s": CONTROL_PERIOD_S,
+        "joint_names": list(joints.JOINT_NAMES),
+        "stand_rad": joints.STAND.tolist(),
+        "joint_low_rad": joints.LOW.tolist(),
+        "joint_high_rad": joints.HIGH.tolist(),
+        "command_names": list(COMMAND_NAMES),
+        "command_slew": list(COMMAND_SLEW),
+        "gait_phase_offset_rad": GAIT_PHASE_OFFSET,
+        "gait_ramp_s": GAIT_RAMP_S,
+        "action_clip": ACTION_CLIP,
+    }
 
 
 def describe(layout: str, action_scale: float, p_gain: int = servo.POSITION_P_GAIN) -> dict[str, Any]:
@@ -218,19 +250,9 @@ def describe(layout: str, action_scale: float, p_gain: int = servo.POSITION_P_GA
         p_gain: position P register the policy was trained for.
     """
     return {
-        "version": 1,
-        "control_period_s": CONTROL_PERIOD_S,
-        "joint_names": list(joints.JOINT_NAMES),
-        "stand_rad": joints.STAND.tolist(),
-        "joint_low_rad": joints.LOW.tolist(),
-        "joint_high_rad": joints.HIGH.tolist(),
+        **foundation(),
         "layout": layout,
         "observation": [[block.name, block.width, block.unit] for block in blocks(layout)],
-        "command_names": list(COMMAND_NAMES),
-        "command_slew": list(COMMAND_SLEW),
-        "gait_phase_offset_rad": GAIT_PHASE_OFFSET,
-        "gait_ramp_s": GAIT_RAMP_S,
-        "action_clip": ACTION_CLIP,
         "action_scale_rad": float(action_scale),
         "position_p_gain": int(p_gain),
     }

@@ -29,6 +29,22 @@ class TaskError(DuckError, ValueError):
     """A task row or library is not valid."""
 
 
+class TaskTypeError(TaskError, TypeError):
+    """Something that is no task row was given as one."""
+
+
+class TaskNameError(TaskError, KeyError):
+    """A library has no task of that name."""
+
+    __str__ = Exception.__str__  # KeyError would show the message in quotes
+
+
+class FeatureError(DuckError, KeyError):
+    """A reward feature is read that was not computed in its step."""
+
+    __str__ = Exception.__str__  # KeyError would show the message in quotes
+
+
 class CommandError(DuckError, ValueError):
     """A command is not finite or lies outside its box."""
 
@@ -39,6 +55,10 @@ class TrainingError(DuckError, RuntimeError):
 
 class ExportError(DuckError, RuntimeError):
     """A policy could not be turned into an artefact that passes its proofs."""
+
+
+class SceneError(DuckError, FileNotFoundError):
+    """The model of the duck that was asked for is not on this machine, cannot be fetched, or was changed."""
 
 
 class RenderError(DuckError, RuntimeError):

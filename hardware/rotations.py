@@ -44,6 +44,14 @@ def heading(quaternion: Array) -> Array:
     return xp.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
 
 
+def pitch_roll(quaternion: Array) -> tuple[Array, Array]:
+    """Return pitch (positive: nose down) and roll of the body, turned in the order yaw, pitch, roll [rad]."""
+    xp = array_namespace(quaternion)
+    w, x, y, z = (quaternion[..., i] for i in range(4))
+    pitch = xp.asin(xp.clip(2 * (w * y - z * x), -1.0, 1.0))
+    return pitch, xp.atan2(2 * (w * x + y * z), 1 - 2 * (x * x + y * y))
+
+
 def multiply(left: Array, right: Array) -> Array:
     """Return the Hamilton product of quaternions (..., 4): first `right`, then `left`."""
     xp = array_namespace(left, right)

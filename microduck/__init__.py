@@ -16,9 +16,14 @@ shield_import()
 
 _HOMES = {
     "MicroDuckEnv": "microduck.env",
+    "EnvOptions": "microduck.options",
+    "MicroDuckGait": "microduck.gait",
     "MicroDuckTask": "microduck.tasks",
-    "PhysicsOptions": "microduck.physics.native",
+    "MicroDuckTaskSampler": "microduck.sampler",
+    "PhysicsOptions": "microduck.physics.options",
     "SkillPolicy": "microduck.policy",
+    "SuccessTaskSampler": "microduck.sampler",
+    "gait_metrics": "microduck.metrics",
     "load_library": "microduck.tasks",
     "register_reward": "microduck.rewards",
     "save_library": "microduck.tasks",

@@ -52,7 +52,7 @@ def play(policy: SkillPolicy, library: MicroDuckTask, config: TrainConfig, scene
     command = (low + high) / 2 if scene.command is None else torch.tensor(scene.command)
     contract.check_command(command, low, high)
     env = MicroDuckEnv(
-        library,
+        tasks=library,
         layout=config.layout,
         action_scale=config.action_scale,
         max_episode_steps=steps,

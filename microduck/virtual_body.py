@@ -6,9 +6,9 @@ import mujoco
 import numpy as np
 
 from hardware import rotations, servo
-from hardware.contract import CONTROL_PERIOD_S
 from hardware.joints import NUM_JOINTS
-from microduck.physics.native import STAND_KEY, load_model
+from microduck.physics.model import STAND_KEY, load_model
+from microduck.physics.options import PhysicsOptions
 
 STEP_S = 0.005
 """Physics step [s]. The one policies are trained with: a virtual duck differs from training by its bus alone.
@@ -29,7 +29,7 @@ class VirtualBody:
     """
 
     def __init__(self, visuals: bool = False) -> None:
-        self.model = load_model(round(CONTROL_PERIOD_S / STEP_S), visuals=visuals)
+        self.model = load_model(PhysicsOptions(timestep=STEP_S, body_contacts=True), visuals=visuals)
         self.data = mujoco.MjData(self.model)
         self.stand_height = float(self.model.keyframe(STAND_KEY).qpos[2])
         self._pinned: np.ndarray | None = None

@@ -20,7 +20,7 @@ from firmware_bridge.emulator import EmulatedDuck
 from hardware.contract import CONTROL_PERIOD_S
 from hardware.errors import ConfigError
 from microduck.hand import Grip, Hand
-from microduck.physics.native import load_model
+from microduck.physics.model import load_model
 from microduck.render import Renderer, Shot, render_video
 from microduck.run_report import RunRecorder, RunReport, save_reports
 from microduck.viewer import Viewer

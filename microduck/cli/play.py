@@ -28,7 +28,7 @@ def play(
     """
     from microduck import playback
     from microduck.learning.run_folder import RunFolder, load_policy
-    from microduck.physics.native import load_model
+    from microduck.physics.model import load_model
     from microduck.render import Shot, render_frames, write_video
 
     policy, library, config, _ = load_policy(RunFolder(run))

@@ -10,6 +10,7 @@ from pathlib import Path
 from hardware import contract
 from hardware.errors import ConfigError
 from hardware.files import parse_object, read_bounded, replacing
+from microduck.physics.options import PhysicsOptions
 
 MAX_FILE_BYTES = 64 * 1024
 """Most a configuration's file may hold."""
@@ -82,6 +83,11 @@ class TrainConfig:
             raise ConfigError(
                 f"minibatches is {self.minibatches}; {rows} rows make {rows // 2} of two rows each"
             )
+
+    @property
+    def physics_options(self) -> PhysicsOptions:
+        """How the ducks are simulated."""
+        return PhysicsOptions(substeps=self.substeps, threads=self.threads or None)
 
 
 def save_config(config: TrainConfig, path: Path) -> None:

@@ -136,9 +136,10 @@ def evaluate(
     library = library.clone()
     library.warm_start_fraction.zero_()
     library.joint_reset_noise_scale.fill_(RESET_NOISE_SCALE)
+    library.command_resample_interval.zero_()
     count = options.episodes
     env = MicroDuckEnv(
-        library,
+        tasks=library,
         num_envs=count * len(points),
         layout=options.layout,
         action_scale=options.action_scale,

@@ -24,7 +24,7 @@ WALK_WEIGHTS = {
     "speed_error": 2.0,
     "swing_height": 1.0,
     "phase_contact": 1.5,
-    "heading": 2.0,
+    "heading_hold": 2.0,
 }
 EXPLORING_STARTS: dict[str, Any] = {
     "warm_start_velocity": (0.05, 0.25),
@@ -38,7 +38,7 @@ def walking_task(low: float = 0.0, high: float = 0.3, **overrides: Any) -> Micro
 
     The box begins at zero, where it steps in place: a robot whose commands stop must be able to stop.
     """
-    weights = {**WALK_WEIGHTS, **overrides.pop("reward_weights", {})}
+    weights = {**WALK_WEIGHTS, **(overrides.pop("reward_weights", None) or {})}
     preset = {"name": "walk", **EXPLORING_STARTS, **overrides}
     return speed_range_task(low, high, reward_weights=weights, **preset)
 

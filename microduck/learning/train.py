@@ -15,7 +15,6 @@ from microduck.learning.ppo import PPO, UpdateStats
 from microduck.learning.recipes import find_library
 from microduck.learning.run_folder import RunFolder, load_weights, make_networks
 from microduck.learning.symmetry import Mirror
-from microduck.physics.native import PhysicsOptions
 from microduck.tasks import MicroDuckTask
 
 CHECKPOINT_EVERY_S = 60.0
@@ -42,11 +41,11 @@ class Trainer:
         mirror = Mirror(config.layout, library) if config.mirror else None
         self.ppo = PPO(self.policy, self.critic, config, mirror)
         self.env = MicroDuckEnv(
-            library,
+            tasks=library,
             num_envs=config.num_envs,
             layout=config.layout,
             action_scale=config.action_scale,
-            physics=PhysicsOptions(config.substeps, config.threads or None),
+            physics_options=config.physics_options,
             seed=config.seed,
         )
         self.transitions, self.seconds, self._length = 0, 0.0, 0.0

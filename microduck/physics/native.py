@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass
-from importlib import resources
+from pathlib import Path
 
 import mujoco
 import mujoco.batch
@@ -12,133 +10,107 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hardware.contract import CONTROL_PERIOD_S
-from hardware.errors import ConfigError
-from hardware.joints import JOINT_NAMES
-
-STAND_KEY = "STAND"
-SOLE_BIT = 1
-"""Contact bit of the soles in duck.xml."""
-MAX_SPEED = 1e4
-"""Base or joint velocities beyond this have diverged [m/s, rad/s]; a falling duck stays below 100."""
-
-
-@dataclass(frozen=True)
-class PhysicsOptions:
-    """How physics is stepped.
-
-    Attributes:
-        substeps: physics steps in one control period of 20 ms.
-        threads: worker threads; None for the CPUs this process may use.
-        body_contacts: whether parts other than the soles meet the floor. Off, as in the upstream model for
-            walking: a duck that could rest on its battery or beak would learn that instead.
-    """
-
-    substeps: int = 4
-    threads: int | None = None
-    body_contacts: bool = False
-
-    def worker_threads(self) -> int:
-        """Return the number of threads to start: never more than the CPUs this process may use by default."""
-        return self.threads or len(os.sched_getaffinity(0))
-
-
-def load_model(substeps: int = 4, *, visuals: bool = True, body_contacts: bool = True) -> mujoco.MjModel:
-    """Compile the duck.
-
-    Args:
-        substeps: physics steps in one control period.
-        visuals: keep geoms that only pictures need.
-        body_contacts: let parts other than the soles meet the floor.
-
-    Raises:
-        ConfigError: `substeps` is not a positive whole number.
-    """
-    if substeps < 1 or substeps != int(substeps):
-        raise ConfigError(f"substeps is {substeps}; it must be 1 or more (4 gives steps of 5 ms)")
-    text = resources.files("hardware").joinpath("duck.xml").read_text(encoding="utf-8")
-    spec = mujoco.MjSpec.from_string(text)
-    spec.compiler.discardvisual = not visuals
-    if not body_contacts:
-        spec.geom("floor").conaffinity = SOLE_BIT
-    spec.option.timestep = CONTROL_PERIOD_S / substeps
-    return spec.compile()
+from microduck.physics.base import MAX_SPEED, STATE
+from microduck.physics.model import load_model
+from microduck.physics.model_parts import FOOT_SENSORS, FOOT_SITES, HEAD_SITE, SELF_SENSOR, STAND_KEY
+from microduck.physics.options import PhysicsOptions
 
 
 class NativePhysics:
-    """A batch of simulations of one model.
+    """A batch of simulations of one model; see `microduck.physics.base.Physics`.
 
     Args:
         num_envs: number of simulations.
-        options: substeps and threads.
-
-    Attributes:
-        qpos: live base pose and joints, (num_envs, 21) float64 [m, quaternion w x y z, rad].
-        qvel: live velocities, (num_envs, 20) float64 [m/s world, rad/s body, rad/s].
-        stand_qpos: the STAND keyframe, (21,) float64.
+        options: how they are stepped.
+        scene: MJCF of the duck; None for the built-in one.
     """
 
-    def __init__(self, num_envs: int, options: PhysicsOptions) -> None:
-        self.model = load_model(options.substeps, visuals=False, body_contacts=options.body_contacts)
+    def __init__(self, num_envs: int, options: PhysicsOptions, scene: Path | None = None) -> None:
+        self.num_envs, self.device = num_envs, torch.device("cpu")
+        self._options, self._scene = options, scene
+        self.model = load_model(options, scene=scene, visuals=False)
         # A diverged simulation must show its NaN and be terminated, not start over unseen.
         self.model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET
-        self.substeps = options.substeps
+        self.substeps = options.substeps_for(self.model.opt.timestep)
         self.batch = mujoco.batch.Batch(self.model, num_envs, options.worker_threads())
         self._bind()
         self._key = self.model.keyframe(STAND_KEY).id
         self.stand_qpos = torch.from_numpy(self.model.key_qpos[self._key].copy())
-        actuators = tuple(self.model.actuator(i).name for i in range(self.model.nu))
-        if actuators != JOINT_NAMES:
-            raise ConfigError(
-                f"the model's actuators are {actuators}; the contract's joints are {JOINT_NAMES}"
-            )
 
     def _bind(self) -> None:
         model, bind = self.model, self.batch.bind
         self.qpos, self.qvel = torch.from_numpy(bind("qpos")), torch.from_numpy(bind("qvel"))
-        self._ctrl = torch.from_numpy(bind("ctrl"))
-        self._sensors = bind("sensordata")
-        self._contact_columns = [model.sensor(f"{side}_foot_contact").adr[0] for side in ("left", "right")]
+        self._ctrl, self._time = torch.from_numpy(bind("ctrl")), torch.from_numpy(bind("time"))
+        self._state = {name: bind(name) for name in STATE}
+        self._sensors, self._torques = bind("sensordata"), bind("actuator_force")
+        self._contact_columns = [model.sensor(name).adr[0] for name in FOOT_SENSORS]
+        self._self_column = model.sensor(SELF_SENSOR).adr[0]
         self._site_position, self._site_rotation = bind("site_xpos"), bind("site_xmat")
-        self._feet = [model.site(f"{side}_foot").id for side in ("left", "right")]
-        self._head = model.site("head_imu").id
+        self._feet = [model.site(name).id for name in FOOT_SITES]
+        self._head = model.site(HEAD_SITE).id
 
     def step(self, targets: Tensor) -> None:
-        """Advance one control period with joint targets (num_envs, 14) [rad].
-
-        As after any `mj_step`, and as in TorchRL, contacts, foot heights and gaze are those of the last
-        substep's start; computing them again at its end would cost a seventh of the speed.
-        """
+        """Advance one control period with joint targets (num_envs, 14) [rad]."""
         self._ctrl.copy_(targets)
         self.batch.step(nstep=self.substeps)
 
-    def reset(self, ids: np.ndarray, qpos: Tensor, qvel: Tensor) -> None:
-        """Put simulations `ids` (k,) at STAND's controls, then at qpos (k, 21) and qvel (k, 20).
+    def reset(self, ids: Tensor, qpos: Tensor, qvel: Tensor) -> None:
+        """Put simulations `ids` (k,) at time 0, STAND's controls, and the given qpos and qvel."""
+        self.batch.reset(ids.numpy(), keyframe=self._key, stage=mujoco.mjtStage.mjSTAGE_NONE)
+        self._time[ids] = 0.0
+        self.qpos[ids] = qpos.double()
+        self.qvel[ids] = qvel.double()
 
-        Contacts, foot heights and gaze follow at the next `step` or `refresh`.
-        """
-        self.batch.reset(ids, keyframe=self._key, stage=mujoco.mjtStage.mjSTAGE_NONE)
-        rows = torch.from_numpy(ids)
-        self.qpos[rows] = qpos
-        self.qvel[rows] = qvel
+    def refresh(self, ids: Tensor) -> None:
+        """Compute contacts, sites and torques of simulations `ids` (k,) at their present state."""
+        rows, warm_start = ids.numpy(), self._state["qacc_warmstart"]
+        kept = warm_start[rows]
+        self.batch.forward(rows)
+        warm_start[rows] = kept  # looking at a simulation must not change its future
 
-    def refresh(self, ids: np.ndarray) -> None:
-        """Compute contacts, foot heights and gaze of simulations `ids` (k,) at their present state."""
-        self.batch.forward(ids, stage=mujoco.mjtStage.mjSTAGE_VEL)
+    def time(self) -> Tensor:
+        """Return the time simulated since each reset, (num_envs,) [s]."""
+        return self._time.reshape(self.num_envs).clone()
 
     def contacts(self) -> Tensor:
         """Return whether the left and right foot touch anything, (num_envs, 2) bool."""
         return torch.from_numpy(self._sensors[:, self._contact_columns] > 0)
 
-    def foot_heights(self) -> Tensor:
-        """Return the heights of the left and right foot site, (num_envs, 2) [m]."""
-        return torch.from_numpy(self._site_position[:, self._feet, 2])
+    def foot_positions(self) -> Tensor:
+        """Return the world positions of the left and right foot site, (num_envs, 2, 3) [m]."""
+        return torch.from_numpy(self._site_position[:, self._feet])
+
+    def foot_rotations(self) -> Tensor:
+        """Return the world rotation matrices of the left and right foot site, (num_envs, 2, 3, 3)."""
+        return torch.from_numpy(self._site_rotation[:, self._feet].reshape(self.num_envs, 2, 3, 3))
 
     def gaze(self) -> Tensor:
         """Return the direction the head looks in, world frame, (num_envs, 3): minus z of site `head_imu`."""
         return torch.from_numpy(-self._site_rotation[:, self._head, 2::3])
 
+    def joint_torques(self) -> Tensor:
+        """Return the torques of the actuators, (num_envs, 14) [N m]."""
+        return torch.from_numpy(self._torques.copy())
+
+    def self_contacts(self) -> Tensor:
+        """Return the number of contacts between parts of each duck, (num_envs,)."""
+        return torch.from_numpy(self._sensors[:, self._self_column].copy())
+
     def diverged(self) -> Tensor:
         """Return which simulations hold a NaN, an infinity or an impossible speed, (num_envs,) bool."""
         fast = ~(self.qvel.abs().amax(-1) <= MAX_SPEED)  # NaN compares false
         return fast | ~torch.isfinite(self.qpos.sum(-1))
+
+    def save(self, ids: Tensor) -> dict[str, np.ndarray]:
+        """Return everything that decides the future of simulations `ids` (k,), solver warm start included."""
+        return {name: field[ids.numpy()].copy() for name, field in self._state.items()}
+
+    def load(self, ids: Tensor, saved: dict[str, np.ndarray]) -> None:
+        """Put what `save` returned into simulations `ids` (k,) and compute what derives from it."""
+        for name, values in saved.items():
+            self._state[name][ids.numpy()] = values
+        self.refresh(ids)
+
+    def like(self, num_envs: int) -> NativePhysics:
+        """Return a new batch of the same model and options with `num_envs` simulations."""
+        return NativePhysics(num_envs, self._options, self._scene)

@@ -12,9 +12,9 @@ from export import bundle as bundle_module
 from export.bundle import BundleSpec, write_bundle
 from firmware_bridge.skills import load_bundle
 from hardware import contract
-from hardware.errors import ExportError
+from hardware.errors import ExportError, TaskError
 from microduck.policy import SkillPolicy
-from microduck.tasks import stack_tasks, standing_task, tracking_task
+from microduck.tasks import load_library, stack_tasks, standing_task, tracking_task
 
 MakeSpec = Callable[..., BundleSpec]
 
@@ -178,7 +178,6 @@ def test_file_in_the_place_of_the_folder_is_left_alone(make_spec: MakeSpec, tmp_
         ({"action_scale": 0.0}, r"action_scale is 0\.0 rad; it must be in \(0, 1\.6\]"),
         ({"action_scale": float("nan")}, r"action_scale is nan rad"),
         ({"p_gain": 0}, r"'position_p_gain' is 0; it must be a whole number in \[1, 400\]"),
-        ({"library": stack_tasks([tracking_task(0.2), tracking_task(0.2)])}, r"two skills share a name"),
         ({"training": {"loss": float("nan")}}, r"training and evaluation must be plain JSON data"),
         ({"evaluation": {"path": Path("x")}}, r"training and evaluation must be plain JSON data"),
         (
@@ -193,3 +192,18 @@ def test_spec_that_does_not_fit_is_refused(
     with pytest.raises(ExportError, match=message):
         write_bundle(make_spec(**changes), tmp_path / "walk")
     assert not list(tmp_path.iterdir())
+
+
+def test_library_that_was_stacked_without_its_checks_is_refused(make_spec: MakeSpec, tmp_path: Path) -> None:
+    library = torch.stack([tracking_task(0.2), tracking_task(0.2)])
+    with pytest.raises(TaskError, match=r"several tasks are named \['tracking\+0\.20'\]"):
+        write_bundle(make_spec(library=library), tmp_path / "walk")
+    assert not list(tmp_path.iterdir())
+
+
+def test_tasks_of_a_bundle_load_again_for_training(make_spec: MakeSpec, tmp_path: Path) -> None:
+    spec = make_spec()
+    write_bundle(spec, tmp_path / "walk")
+    again = load_library(tmp_path / "walk" / "tasks.tdz")
+    assert bool((again == spec.library).all())
+    assert again.names == ("standing", "speed_range+0.10..+0.30")

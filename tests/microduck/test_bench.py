@@ -13,12 +13,13 @@ def test_the_benchmark_compares_stepping_and_training_with_bare_physics():
     assert [rate.name for rate in rates] == [
         "bare Batch.step",
         "environment alone",
+        "environment with diagnostics",
         "training (collect and learn)",
     ]
-    assert rates[0].of_bare == 1.0
+    assert rates[0].of_reference == 1.0
     assert all(rate.steps_per_s > 0 for rate in rates)
     # With few ducks the environment costs more than the physics, and learning more again.
-    assert rates[2].of_bare < rates[1].of_bare < 1.0
+    assert rates[3].of_reference < rates[1].of_reference < 1.0
     assert seen == [0, 1]
 
 

@@ -1,5 +1,4 @@
 import math
-import os
 
 import numpy as np
 import pytest
@@ -8,11 +7,11 @@ from tensordict import TensorDict
 from torchrl.envs import RewardSum, StepCounter, TransformedEnv
 from torchrl.envs.utils import check_env_specs
 
-from hardware.errors import CommandError, ConfigError, ContractError, TaskError
+from hardware.errors import CommandError, ConfigError, TaskError
 from hardware.joints import STAND
-from microduck import rewards
 from microduck.env import MicroDuckEnv
-from microduck.physics.native import PhysicsOptions, load_model
+from microduck.physics.model import load_model
+from microduck.physics.options import PhysicsOptions
 
 
 def two_tasks():
@@ -20,7 +19,7 @@ def two_tasks():
 
 
 def make(num_envs=4, **arguments):
-    return MicroDuckEnv(two_tasks(), num_envs=num_envs, seed=0, **arguments)
+    return MicroDuckEnv(tasks=two_tasks(), num_envs=num_envs, seed=0, **arguments)
 
 
 def scripted(env, steps, seed=0):
@@ -43,7 +42,7 @@ def test_specs_hold_for_both_layouts(layout, width):
 
 
 def test_state_layout_at_reset_shows_the_command_the_pose_and_a_clock_at_its_start():
-    env = MicroDuckEnv([MicroDuckEnv.tracking_task(0.2, joint_reset_noise_scale=0.0)], seed=0)
+    env = MicroDuckEnv(tasks=[MicroDuckEnv.tracking_task(0.2, joint_reset_noise_scale=0.0)], seed=0)
     seen = env.reset()["observation"][0]
     assert seen[0:3].tolist() == pytest.approx([0, 0, -1], abs=1e-6)
     assert seen[9:11].tolist() == pytest.approx([0.2, 0.0])
@@ -54,7 +53,7 @@ def test_state_layout_at_reset_shows_the_command_the_pose_and_a_clock_at_its_sta
 
 
 def test_clock_and_previous_action_after_ten_steps():
-    env = MicroDuckEnv([MicroDuckEnv.speed_range_task(0.2, 0.2)], seed=0)
+    env = MicroDuckEnv(tasks=[MicroDuckEnv.speed_range_task(0.2, 0.2)], seed=0)
     state = env.reset()
     for _ in range(10):
         state["action"] = torch.full((1, 14), 2.0)
@@ -92,14 +91,9 @@ def test_rows_draw_different_numbers_and_equal_seeds_draw_equal_ones():
 
 
 def test_results_do_not_depend_on_the_thread_count():
-    runs = [scripted(make(64, physics=PhysicsOptions(threads=threads)), 100) for threads in (1, 2, 4)]
+    runs = [scripted(make(64, physics_options=PhysicsOptions(threads=threads)), 100) for threads in (1, 2, 4)]
     assert torch.equal(runs[0], runs[1])
     assert torch.equal(runs[0], runs[2])
-
-
-def test_threads_follow_the_cpus_of_the_process():
-    assert PhysicsOptions().worker_threads() == len(os.sched_getaffinity(0))
-    assert PhysicsOptions(threads=3).worker_threads() == 3
 
 
 def test_a_task_and_command_given_at_reset_last_through_wrappers():
@@ -138,21 +132,6 @@ def test_bad_reset_requests_are_refused(given, error, message):
         make(2).reset(TensorDict(given, batch_size=[2]))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"layout": "camera"}, ContractError, "'camera' does not exist; choose one of .'sensor', 'state'."),
-        ({"num_envs": 0}, ConfigError, "num_envs is 0"),
-        ({"action_scale": 0.0}, ConfigError, "action_scale is 0.0 rad"),
-        ({"max_episode_steps": 0}, ConfigError, "max_episode_steps is 0"),
-        ({"physics": PhysicsOptions(substeps=0)}, ConfigError, "substeps is 0"),
-    ],
-)
-def test_bad_arguments_are_refused(arguments, error, message):
-    with pytest.raises(error, match=message):
-        MicroDuckEnv(**arguments)
-
-
 def test_partial_reset_leaves_the_other_rows_alone():
     env = make(4)
     scripted(env, 5)
@@ -162,11 +141,11 @@ def test_partial_reset_leaves_the_other_rows_alone():
     kept = ~mask.squeeze(-1)
     assert torch.equal(env.physics.qpos[kept], before[kept])
     assert (env.physics.qpos[~kept] != before[~kept]).any(-1).all()
-    assert env._steps.tolist() == [5, 0, 5, 0]
+    assert env.episodes.steps.tolist() == [5, 0, 5, 0]
 
 
 def test_standing_open_loop_tips_over_and_terminates():
-    env = MicroDuckEnv([MicroDuckEnv.standing_task()], seed=0)
+    env = MicroDuckEnv(tasks=[MicroDuckEnv.standing_task()], seed=0)
     rollout = env.rollout(200, policy=lambda td: td.set("action", torch.zeros(1, 14)))
     # The duck held at STAND passes 69.5 degrees about 1 s after it starts to tip.
     assert 30 < rollout.shape[1] < 80
@@ -200,7 +179,7 @@ def test_warm_start_pushes_along_the_command():
     row = MicroDuckEnv.speed_range_task(
         0.2, 0.2, warm_start_fraction=1.0, warm_start_velocity=(0.15, 0.15), joint_reset_noise_scale=0.25
     )
-    env = MicroDuckEnv([row], num_envs=16, seed=0)
+    env = MicroDuckEnv(tasks=[row], num_envs=16, seed=0)
     env.reset()
     assert env.physics.qvel[:, 0].numpy() == pytest.approx(0.15)
     assert env.physics.qvel[:, 1:3].numpy() == pytest.approx(0.0)
@@ -209,7 +188,7 @@ def test_warm_start_pushes_along_the_command():
 
 
 def test_air_time_is_paid_at_touchdown():
-    env = MicroDuckEnv([MicroDuckEnv.tracking_task(0.2)], seed=0)
+    env = MicroDuckEnv(tasks=[MicroDuckEnv.tracking_task(0.2)], seed=0)
     env.reset()
     env.physics.qpos[0, 2] = 0.2  # 8 cm above the ground: a free fall of sqrt(2 * 0.083 / 9.81) = 0.13 s
     paid = []
@@ -223,7 +202,7 @@ def test_air_time_is_paid_at_touchdown():
 
 def test_the_heading_to_keep_turns_with_the_commanded_yaw_rate():
     row = MicroDuckEnv.make_task((0, 0), (0, 0), name="turn", yaw_rate_interval=(1.0, 1.0))
-    env = MicroDuckEnv([row], layout="sensor", seed=0)
+    env = MicroDuckEnv(tasks=[row], layout="sensor", seed=0)
     state = env.reset()
     assert state["observation"][0, 6:9].tolist() == [0.0, 0.0, 1.0]
     for _ in range(10):
@@ -234,8 +213,8 @@ def test_the_heading_to_keep_turns_with_the_commanded_yaw_rate():
 
 
 def test_visual_geoms_are_left_out_of_the_physics():
-    assert load_model(4, visuals=False).ngeom < load_model(4).ngeom
-    assert load_model(10).opt.timestep == pytest.approx(0.002)
+    assert load_model(visuals=False).ngeom < load_model().ngeom
+    assert load_model(PhysicsOptions(substeps=10)).opt.timestep == pytest.approx(0.002)
 
 
 def test_nothing_returned_shares_memory_with_the_environment():
@@ -252,7 +231,7 @@ def test_nothing_returned_shares_memory_with_the_environment():
 
 @pytest.mark.parametrize(("body_contacts", "rests"), [(True, True), (False, False)])
 def test_a_fallen_duck_rests_on_the_floor_only_with_body_contacts(body_contacts, rests):
-    env = MicroDuckEnv(physics=PhysicsOptions(body_contacts=body_contacts), seed=0)
+    env = MicroDuckEnv(physics_options=PhysicsOptions(body_contacts=body_contacts), seed=0)
     state = env.reset()
     for _ in range(150):
         state["action"] = torch.zeros(1, 14)
@@ -271,9 +250,12 @@ def test_a_fallen_duck_rests_on_the_floor_only_with_body_contacts(body_contacts,
         ),
     ],
 )
-def test_a_faulty_reward_term_is_named(monkeypatch, function, message):
-    monkeypatch.setitem(rewards.REWARD_TERMS, "clumsy", rewards.RewardTerm(function, 1.0, True, {}))
-    env = MicroDuckEnv(MicroDuckEnv.standing_task(), num_envs=2, seed=0)
+def test_a_faulty_reward_term_is_named(function, message):
+    class Clumsy(MicroDuckEnv):
+        pass
+
+    Clumsy.register_reward("clumsy", weight=1.0)(function)
+    env = Clumsy(tasks=Clumsy.standing_task(), num_envs=2, seed=0)
     with pytest.raises(TaskError, match=message):
         env.rollout(1)
 

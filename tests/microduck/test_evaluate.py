@@ -54,7 +54,9 @@ def test_starts_are_cold_whatever_the_row_says(still):
     row = speed_range_task(
         warm_start_fraction=1.0, warm_start_velocity=(0.2, 0.2), joint_reset_noise_scale=0.5
     )
-    library = stack_tasks([row, row])
+    other = row.clone()
+    other.name = "another"
+    library = stack_tasks([row, other])
     learning.evaluate(still, library, options(steps=1))
     assert library.warm_start_fraction.tolist() == [1.0, 1.0]  # the caller's library is left alone
     results = learning.evaluate(still, library, options(steps=51))

@@ -16,7 +16,9 @@ def mirrored_pair(layout):
     other = make_task(
         (0.1, -0.05), (0.1, -0.05), name="b", yaw_rate_interval=(-0.3, -0.3), joint_reset_noise_scale=0.2
     )
-    return MicroDuckEnv([row], layout=layout, seed=3), MicroDuckEnv([other], layout=layout, seed=3)
+    return MicroDuckEnv(tasks=[row], layout=layout, seed=3), MicroDuckEnv(
+        tasks=[other], layout=layout, seed=3
+    )
 
 
 @pytest.mark.parametrize("layout", ["state", "sensor"])

@@ -1,0 +1,129 @@
+"""Everything a MicroDuckEnv can be told, as one frozen table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from math import isfinite, pi
+from typing import Any
+
+import torch
+
+from hardware import contract
+from hardware.errors import ConfigError
+from microduck.physics.options import PhysicsOptions
+
+BACKENDS = ("native", "warp")
+"""What may simulate the ducks: MuJoCo's batch on the CPU, or MuJoCo Warp, meant for CUDA."""
+RESET_NOISE = 0.02
+"""TorchRL's uniform noise of the base position [m] and of every velocity [m/s, rad/s] at reset."""
+MAX_PICTURE = 4096
+"""Largest side of a picture [pixel]."""
+
+
+@dataclass(frozen=True)
+class EnvOptions:
+    """Settings of an environment; every one may be given to MicroDuckEnv by its name.
+
+    Attributes:
+        num_envs: number of ducks.
+        layout: observation layout of `hardware.contract`: `state` (TorchRL's) or `sensor` (what a robot has).
+        action_scale: joint travel for an action of 1 [rad].
+        max_episode_steps: control steps after which an episode is truncated.
+        diagnostics: add the `diagnostic_*` keys.
+        seed: seed of the resets; None draws one.
+        device: torch device of the tensors; `cpu` for native physics.
+        reset_noise_scale: uniform noise of the base position [m] and of all velocities [m/s, rad/s] at reset.
+        reset_yaw: most the base is turned at reset, either way [rad].
+        reset_height: most the base is lifted at reset [m].
+        reset_clock: start the gait clock at any phase instead of at the same one.
+        physics: one of `BACKENDS`.
+        physics_options: how physics is stepped.
+        root: folder of downloaded scenes; None for the usual cache.
+        download: fetch the upstream scene; see `microduck.scene.resolve_scene`.
+        from_pixels: add pictures as the key `pixels`, (num_envs, height, width, 3) uint8.
+        pixels_only: leave `observation` out.
+        render_width: width of the pictures [pixel].
+        render_height: height [pixel].
+        render_every: control steps from one new picture to the next.
+        camera_id: camera of the scene by number or name.
+
+    Raises:
+        ConfigError: a value is out of range.
+        ContractError: the layout does not exist.
+    """
+
+    num_envs: int = 1
+    layout: str = "state"
+    action_scale: float = 0.35
+    max_episode_steps: int = 500
+    diagnostics: bool = False
+    seed: int | None = None
+    device: str | torch.device | None = None
+    reset_noise_scale: float = RESET_NOISE
+    reset_yaw: float = 0.0
+    reset_height: float = 0.0
+    reset_clock: bool = False
+    physics: str = "native"
+    physics_options: PhysicsOptions = field(default_factory=PhysicsOptions)
+    root: Any = None
+    download: bool | str = False
+    from_pixels: bool = False
+    pixels_only: bool = False
+    render_width: int = 64
+    render_height: int = 64
+    render_every: int = 1
+    camera_id: int | str = 0
+
+    def __post_init__(self) -> None:
+        contract.blocks(self.layout)
+        if self.physics not in BACKENDS:
+            raise ConfigError(f"physics is {self.physics!r}; choose one of {list(BACKENDS)}")
+        if self.physics == "native" and self.torch_device.type != "cpu":
+            raise ConfigError(f"device is {self.device}, but native physics runs on cpu; set physics='warp'")
+        for name in ("num_envs", "max_episode_steps", "render_every", "render_width", "render_height"):
+            _whole(name, getattr(self, name), least=1)
+        if self.seed is not None:
+            _whole("seed", self.seed, least=0)
+        if not _number(self.action_scale) or not 0 < self.action_scale <= pi:
+            raise ConfigError(f"action_scale is {self.action_scale!r} rad; it must be finite, in (0, pi]")
+        for name, most in (("reset_noise_scale", 1.0), ("reset_yaw", pi), ("reset_height", 1.0)):
+            value = getattr(self, name)
+            if not _number(value) or not 0 <= value <= most:
+                raise ConfigError(f"{name} is {value!r}; it must be in [0, {most:g}]")
+        self._check_pictures()
+
+    def _check_pictures(self) -> None:
+        if not isinstance(self.camera_id, str):
+            _whole("camera_id", self.camera_id, least=0)
+        if max(self.render_width, self.render_height) > MAX_PICTURE:
+            size = f"{self.render_width} x {self.render_height}"
+            raise ConfigError(f"a picture of {size} is too large; {MAX_PICTURE} is the most either way")
+        if self.pixels_only and not self.from_pixels:
+            raise ConfigError("pixels_only is set without from_pixels; set both, or neither")
+
+    @property
+    def torch_device(self) -> torch.device:
+        """The torch device of the tensors."""
+        return torch.device(self.device or "cpu")
+
+    def with_settings(self, settings: Mapping[str, Any]) -> EnvOptions:
+        """Return these options with some of them replaced.
+
+        Raises:
+            ConfigError: a name is no option, or see the class.
+        """
+        names = [entry.name for entry in fields(self)]
+        unknown = sorted(settings.keys() - set(names))
+        if unknown:
+            raise ConfigError(f"MicroDuckEnv has no setting {unknown[0]!r}; choose from {names}")
+        return replace(self, **settings)
+
+
+def _whole(name: str, value: Any, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ConfigError(f"{name} is {value!r}; it must be a whole number of {least} or more")
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)

@@ -1,0 +1,136 @@
+"""Taking some ducks out of an environment, as they are now, and putting them back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import replace
+from typing import Any
+
+import torch
+from tensordict import TensorDict, TensorDictBase
+from torch import Tensor
+
+from hardware.errors import ConfigError
+from microduck.episode import Episodes
+from microduck.options import EnvOptions
+from microduck.physics.base import Physics
+from microduck.task_rows import TaskRows
+
+
+def whole_ids(index: Any, count: int) -> Tensor:
+    """Return the ducks that an index of a batch of `count` means, (k,) int64.
+
+    Raises:
+        IndexError: there is no such duck, or none at all.
+        TypeError: the index is a mask or holds no whole numbers.
+    """
+    everything = torch.arange(count)
+    chosen = everything[index] if isinstance(index, slice) else _numbers(index).reshape(-1)
+    if not len(chosen):
+        raise IndexError(f"index {index!r} means none of the {count} ducks; choose 0 to {count - 1}")
+    outside = chosen[(chosen < -count) | (chosen >= count)]
+    if len(outside):
+        raise IndexError(f"duck {int(outside[0])} does not exist; choose 0 to {count - 1}")
+    return chosen % count
+
+
+def _numbers(index: Any) -> Tensor:
+    try:
+        numbers = torch.as_tensor(index)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TypeError(f"index {index!r} is no number, slice or list of numbers") from error
+    if numbers.dtype == torch.bool or numbers.is_floating_point() or numbers.is_complex() or numbers.ndim > 1:
+        raise TypeError(f"index {index!r} must be a whole number, a slice or a list of whole numbers")
+    return numbers.to(torch.int64).cpu()
+
+
+def check_alike(target: Any, source: Any, count: int) -> None:
+    """Refuse a source whose ducks `target` could not go on with.
+
+    Raises:
+        TypeError: `source` is another kind of environment.
+        ConfigError: the two differ in what the state depends on, or in the number of ducks.
+    """
+    if not isinstance(source, type(target)):
+        raise TypeError(f"a {type(source).__name__} cannot be written into a {type(target).__name__}")
+    if source.num_envs != count:
+        raise ConfigError(f"the source has {source.num_envs} ducks where the index means {count}")
+    for name in ("physics", "physics_options", "layout", "action_scale"):
+        ours, theirs = getattr(target.options, name), getattr(source.options, name)
+        if ours != theirs:
+            raise ConfigError(f"{name} is {theirs!r} in the source and {ours!r} here; make them alike")
+    if source.scene != target.scene or source.tasks.names != target.tasks.names:
+        raise ConfigError("the source has another scene or task library; make them alike")
+
+
+def with_rows(whole: TensorDictBase, ids: Tensor, rows: TensorDictBase) -> TensorDictBase:
+    """Return a copy of `whole` (n,) with `rows` (k,) in the place of its rows `ids` (k,)."""
+    whole = whole.clone()
+    whole[ids] = rows
+    return whole
+
+
+class Snapshots:
+    """The part of an environment that hands out and takes in the state of ducks."""
+
+    physics: Physics
+    episodes: Episodes
+    num_envs: int
+    batch_size: torch.Size
+    options: EnvOptions
+    rng_state: Tensor
+    _rows: TaskRows
+    _seen: TensorDictBase
+    _adopt: Callable[[Physics], None]
+    set_spec_lock_: Callable[..., Any]
+
+    def get_state(self) -> TensorDict:
+        """Return a copy of the simulator's qpos (num_envs, 21), qvel (num_envs, 20) and time (num_envs,)."""
+        state = {"qpos": self.physics.qpos.clone(), "qvel": self.physics.qvel.clone()}
+        return TensorDict({**state, "time": self.physics.time()}, batch_size=self.batch_size)
+
+    def __getitem__(self, index: Any) -> Any:
+        """Return an independent environment that goes on from the present state of some ducks.
+
+        Args:
+            index: a number, a slice, or numbers.
+
+        Raises:
+            IndexError: no duck has that number.
+            TypeError: the index is a mask or no number.
+        """
+        ids = whole_ids(index, self.num_envs).to(self.physics.device)
+        twin = copy(self)
+        twin.options = replace(self.options, num_envs=len(ids))
+        for name in ("_input_spec", "_output_spec"):
+            twin.__dict__.pop(name)  # shared with this environment until then
+        twin.__dict__.update(_cache={}, _is_spec_locked=False)
+        twin.batch_size = torch.Size([len(ids)])
+        twin._adopt(self.physics.like(len(ids)))
+        twin.rng_state = self.rng_state
+        twin._take(torch.arange(len(ids), device=self.physics.device), self, ids)
+        twin.set_spec_lock_()
+        return twin
+
+    def __setitem__(self, index: Any, source: Any) -> None:
+        """Write the state of another environment into some ducks, such as one that `env[index]` returned.
+
+        Raises:
+            TypeError: `source` is no MicroDuckEnv, or the index a mask.
+            IndexError: no duck has that number.
+            ConfigError: the two environments are not alike, or `source` has another number of ducks.
+        """
+        ids = whole_ids(index, self.num_envs).to(self.physics.device)
+        check_alike(self, source, len(ids))
+        self._take(ids, source, torch.arange(len(ids), device=self.physics.device))
+
+    def _take(self, ids: Tensor, source: Any, rows: Tensor) -> None:
+        """Put ducks `rows` (k,) of `source` in the place of ducks `ids` (k,)."""
+        self.physics.load(ids, source.physics.save(rows))
+        self.episodes.put(ids, source.episodes.take(rows))
+        self._rows.hand_out(ids, self.episodes.task_id[ids])
+        if self._seen.is_empty():
+            self._seen = source._seen[rows].clone()
+        elif not source._seen.is_empty():
+            self._seen = with_rows(self._seen, ids, source._seen[rows])

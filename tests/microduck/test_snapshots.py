@@ -1,0 +1,110 @@
+import pytest
+import torch
+from tensordict import TensorDict
+
+from hardware.errors import ConfigError
+from microduck import MicroDuckEnv, PhysicsOptions
+
+
+def make(num_envs=5, **settings):
+    tasks = [
+        MicroDuckEnv.speed_range_task(0.1, 0.3, command_resample_interval=(0.1, 0.2)),
+        MicroDuckEnv.sidestep_task(),
+    ]
+    return MicroDuckEnv(tasks=tasks, num_envs=num_envs, seed=0, **settings)
+
+
+def advance(env, actions):
+    """Return observations and rewards of raw steps, without resets."""
+    seen = []
+    for action in actions:
+        after = env.step(TensorDict({"action": action}, batch_size=env.batch_size))["next"]
+        seen.append(torch.cat([after["observation"], after["reward"], after["terminated"].float()], -1))
+    return torch.stack(seen)
+
+
+def random_actions(count, steps, seed):
+    generator = torch.Generator().manual_seed(seed)
+    return 2 * torch.rand((steps, count, 14), generator=generator) - 1
+
+
+@pytest.mark.parametrize("index", [2, -1, slice(1, 4), [4, 0], torch.tensor([3, 3])])
+def test_a_snapshot_goes_on_bit_for_bit_and_leaves_its_parent_alone(index):
+    env = make()
+    env.reset()
+    env.episodes.steps_to_draw[:] = -1  # later commands are drawn by order of rows, which a snapshot changes
+    advance(env, random_actions(5, 12, 0))
+    twin = env[index]
+    rows = torch.arange(5)[index].reshape(-1) if not isinstance(index, list) else torch.tensor(index)
+    actions = random_actions(5, 20, 1)
+    theirs = advance(twin, actions[:, rows])
+    ours = advance(env, actions)
+    assert twin.batch_size == (len(rows),)
+    assert torch.equal(theirs, ours[:, rows])
+
+
+def test_writing_a_snapshot_back_replays_bit_for_bit():
+    env = make()
+    env.reset()
+    env.episodes.steps_to_draw[:] = -1
+    advance(env, random_actions(5, 12, 0))
+    kept = env[:]
+    actions = random_actions(5, 25, 1)
+    first = advance(env, actions)
+    env[:] = kept
+    assert torch.equal(advance(env, actions), first)
+    assert env.get_state()["time"].tolist() == pytest.approx([37 * 0.02] * 5)
+
+
+def test_some_ducks_take_over_from_another_environment():
+    env, other = make(), make(2)
+    env.reset()
+    other.reset()
+    advance(other, random_actions(2, 8, 0))
+    untouched = env.get_state()[[0, 2, 4]]
+    env[[1, 3]] = other
+    assert torch.equal(env.get_state()["qpos"][[1, 3]], other.get_state()["qpos"])
+    assert env.episodes.steps.tolist() == [0, 8, 0, 8, 0]
+    assert torch.equal(env.get_state()[[0, 2, 4]]["qpos"], untouched["qpos"])
+    assert torch.equal(env._rows.held["weights"][[1, 3]], other._rows.held["weights"])
+
+
+def test_a_snapshot_can_be_reset_and_rolled_out_like_any_environment():
+    env = make()
+    env.reset()
+    twin = env[1:3]
+    before = env.get_state()
+    assert twin.rollout(30, break_when_any_done=False)["observation"].shape == (2, 30, 56)
+    assert torch.equal(env.get_state()["qpos"], before["qpos"])
+
+
+@pytest.mark.parametrize(
+    ("index", "error", "message"),
+    [
+        (5, IndexError, "duck 5 does not exist; choose 0 to 4"),
+        (slice(5, None), IndexError, "means none of the 5 ducks"),
+        ([], TypeError, "must be a whole number, a slice or a list"),
+        (True, TypeError, "must be a whole number"),
+        (torch.tensor([True] * 5), TypeError, "must be a whole number"),
+        ([0.5], TypeError, "must be a whole number"),
+        ("first", TypeError, "'first' is no number"),
+    ],
+)
+def test_a_wrong_index_is_refused(index, error, message):
+    env = make()
+    env.reset()
+    with pytest.raises(error, match=message):
+        env[index]
+
+
+def test_what_does_not_fit_is_not_written_back():
+    env = make()
+    env.reset()
+    with pytest.raises(TypeError, match="a str cannot be written into a MicroDuckEnv"):
+        env[0] = "duck"
+    with pytest.raises(ConfigError, match="the source has 5 ducks where the index means 2"):
+        env[[0, 1]] = make()
+    with pytest.raises(ConfigError, match="layout is 'sensor' in the source and 'state' here"):
+        env[0] = make(1, layout="sensor")
+    with pytest.raises(ConfigError, match="physics_options is"):
+        env[0] = make(1, physics_options=PhysicsOptions(substeps=10))

@@ -16,7 +16,7 @@ shield_import()
 
 _HOMES = {
     "MicroDuckEnv": "microduck.env",
-    "EnvOptions": "microduck.options",
+    "EnvOptions": "microduck.env.options",
     "MicroDuckGait": "microduck.gait",
     "MicroDuckTask": "microduck.tasks",
     "MicroDuckTaskSampler": "microduck.sampler",

@@ -14,7 +14,7 @@ from hardware.errors import ConfigError, TaskError
 from microduck.env import MicroDuckEnv
 from microduck.metrics import planar_score
 from microduck.rewards import Features
-from microduck.task_shares import TaskIds, Weights, check_weights, places, shares
+from microduck.tasks.shares import TaskIds, Weights, check_weights, places, shares
 
 
 class MicroDuckTaskSampler(Transform):

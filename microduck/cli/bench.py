@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from microduck.bench import Rate
+    from microduck.bench.rates import Rate
 
 Flag = Annotated[bool, tyro.conf.FlagCreatePairsOff]
 
@@ -55,17 +55,17 @@ Contents = tuple[str, list[str], list[list[str]]]
 
 
 def _rates(config: TrainConfig, rounds: int) -> Contents:
-    from microduck import bench as measure
+    from microduck.bench.rates import bench as measure
 
     with Bar("measuring", rounds) as bar:
-        rates = measure.bench(config, rounds, bar.show)
+        rates = measure(config, rounds, bar.show)
     cpus = config.physics_options.worker_threads()
     title = f"{config.num_envs} ducks, {config.substeps} substeps, {cpus} threads"
     return title, ["what", "control steps/s", "of bare physics"], _lines(rates, "{:.2f}")
 
 
 def _against_torchrl(rounds: int) -> Contents:
-    from microduck.bench_torchrl import against_torchrl
+    from microduck.bench.against_torchrl import against_torchrl
 
     with Bar("against TorchRL", rounds) as bar:
         rates = against_torchrl(rounds, bar.show)
@@ -81,7 +81,7 @@ def _lines(rates: Sequence[Rate], ratio: str) -> list[list[str]]:
 
 
 def _scaling(rounds: int) -> Contents:
-    from microduck.bench_scaling import scaling
+    from microduck.bench.scaling import scaling
 
     with Bar("scaling", rounds) as bar:
         scales = scaling(rounds, bar.show)

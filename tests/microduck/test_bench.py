@@ -2,7 +2,7 @@ import os
 import subprocess
 import sys
 
-from microduck.bench import bench
+from microduck.bench.rates import bench
 from microduck.learning.config import TrainConfig
 
 

@@ -7,7 +7,7 @@ from zipfile import ZipFile, ZipInfo
 import pytest
 
 from hardware.errors import SceneError
-from microduck import safe_zip
+from microduck.scene import safe_zip
 
 
 @pytest.fixture

@@ -3,9 +3,8 @@
 import pytest
 
 from hardware.errors import ConfigError, DuckError, SceneError
-from microduck import scene
-from microduck.scene import BUILT_IN, resolve_scene
-from microduck.scene_download import COMMIT, MODEL_FOLDER, digest
+from microduck.scene import BUILT_IN, resolve, resolve_scene
+from microduck.scene.download import COMMIT, MODEL_FOLDER, digest
 
 CHECKOUT = f"microduck_rl-{COMMIT}"
 
@@ -16,7 +15,7 @@ def bare_machine(monkeypatch, tmp_path):
     monkeypatch.delenv("MICRODUCK_RL_ROOT", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("no_proxy", "*")
-    monkeypatch.setattr(scene, "SOURCE", scene.Source(url="https://127.0.0.1:1/none.zip"))
+    monkeypatch.setattr(resolve, "SOURCE", resolve.Source(url="https://127.0.0.1:1/none.zip"))
 
 
 def model_in(folder):

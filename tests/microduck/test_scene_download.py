@@ -10,9 +10,8 @@ import pytest
 from torchrl.envs import MicroDuckEnv as TorchRLMicroDuckEnv
 
 from hardware.errors import SceneError
-from microduck import scene
-from microduck.scene import resolve_scene
-from microduck.scene_download import COMMIT, MODEL_FOLDER, Source, digest, fetch
+from microduck.scene import resolve, resolve_scene
+from microduck.scene.download import COMMIT, MODEL_FOLDER, Source, digest, fetch
 
 TOP = f"microduck_rl-{COMMIT}"
 SCENE = f"{TOP}/{MODEL_FOLDER}/scene_walk.xml"
@@ -64,7 +63,7 @@ def server(monkeypatch):
 def cache(tmp_path, server, monkeypatch):
     """The folder of checkouts, with the server in GitHub's place."""
     monkeypatch.delenv("MICRODUCK_RL_ROOT", raising=False)
-    monkeypatch.setattr(scene, "SOURCE", Source(server.url, plain_http=True))
+    monkeypatch.setattr(resolve, "SOURCE", Source(server.url, plain_http=True))
     return tmp_path / "cache"
 
 

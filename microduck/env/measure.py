@@ -12,7 +12,7 @@ from torch import Tensor
 
 from hardware import rotations
 from hardware.contract import CONTROL_PERIOD_S, ActionMap
-from microduck.episode import Episodes
+from microduck.env.episode import Episodes
 from microduck.physics.base import Physics
 from microduck.rewards import MIN_UPRIGHT, Features
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import median
 from time import perf_counter
 
-from microduck.bench import Notify, stepping
+from microduck.bench.rates import Notify, stepping
 from microduck.env import MicroDuckEnv
 
 COUNTS = (64, 256, 1024, 4096, 8192)
@@ -17,7 +17,7 @@ STEPS = 16384
 """Control steps over all ducks that one measurement makes."""
 _PEAK = """
 import resource, sys
-from microduck.bench import stepping
+from microduck.bench.rates import stepping
 from microduck.env import MicroDuckEnv
 count = int(sys.argv[1])
 if count:

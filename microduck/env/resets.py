@@ -13,9 +13,9 @@ from torch import Tensor
 from hardware import contract, rotations
 from hardware.errors import TaskError
 from hardware.joints import NUM_JOINTS
-from microduck.options import EnvOptions
+from microduck.env.options import EnvOptions
+from microduck.env.task_rows import TaskRows
 from microduck.rewards import COMMAND_THRESHOLD
-from microduck.task_rows import TaskRows
 
 _REQUESTS = {"command": slice(0, 2), "yaw_rate_command": slice(2, 3)}
 """Keys of a reset tensordict that fix parts of the command."""

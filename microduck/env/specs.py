@@ -8,8 +8,8 @@ from torchrl.data import Bounded, Categorical, Composite, TensorSpec, Unbounded
 
 from hardware import contract
 from hardware.joints import NUM_JOINTS
-from microduck import diagnostics
-from microduck.options import EnvOptions
+from microduck.env import diagnostics
+from microduck.env.options import EnvOptions
 
 FLAGS = ("done", "terminated", "truncated")
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from hardware import rotations
 from hardware.contract import ActionMap
-from microduck.measure import MIN_HEIGHT_RATIO
+from microduck.env.measure import MIN_HEIGHT_RATIO
 from microduck.rewards import MIN_UPRIGHT
 
 SATURATED = 0.99

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from hardware import contract
 from hardware.errors import TaskError
-from microduck.measure import ALL, Rows
+from microduck.env.measure import ALL, Rows
 from microduck.rewards import Features, RewardRegistry
 from microduck.tasks import MicroDuckTask, command_box
 

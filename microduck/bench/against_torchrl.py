@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from torchrl.envs import EnvBase
 from torchrl.envs import MicroDuckEnv as Peer
 
-from microduck.bench import Notify, Rate, bare, compare, stepping
+from microduck.bench.rates import Notify, Rate, bare, compare, stepping
 from microduck.env import MicroDuckEnv
 from microduck.physics.options import PhysicsOptions
 from microduck.scene import BUILT_IN

@@ -16,23 +16,24 @@ from torchrl.envs import EnvBase
 
 from hardware import contract, rotations
 from hardware.errors import ConfigError
-from microduck import diagnostics, metrics, scene, specs
-from microduck.episode import Episodes
-from microduck.local_classes import LocalClasses
-from microduck.measure import ALL, Rows, Senses
-from microduck.options import EnvOptions
+from microduck import metrics, scene
+from microduck.env import diagnostics, specs
+from microduck.env.episode import Episodes
+from microduck.env.local_classes import LocalClasses
+from microduck.env.measure import ALL, Rows, Senses
+from microduck.env.options import EnvOptions
+from microduck.env.pixels import Pictures
+from microduck.env.resets import Resets, Start
+from microduck.env.snapshots import Snapshots, with_rows
+from microduck.env.task_methods import TaskMethods
+from microduck.env.task_rows import TaskRows
+from microduck.env.torch_threads import on_one_thread
+from microduck.env.torchrl_names import TorchRLConstants, translate
 from microduck.physics.base import Physics
 from microduck.physics.model import BUILT_IN
 from microduck.physics.native import NativePhysics
-from microduck.pixels import Pictures
-from microduck.resets import Resets, Start
 from microduck.rewards import Features
-from microduck.snapshots import Snapshots, with_rows
-from microduck.task_methods import TaskMethods
-from microduck.task_rows import TaskRows
 from microduck.tasks import MicroDuckTask
-from microduck.torch_threads import on_one_thread
-from microduck.torchrl_names import TorchRLConstants, translate
 
 _log = logging.getLogger(__name__)
 
@@ -51,7 +52,7 @@ class MicroDuckEnv(TaskMethods, Snapshots, TorchRLConstants, EnvBase, metaclass=
         tasks: rows or a library; None for the default tracking row.
         options: settings as one table.
         settings: single settings by name, in place of those of `options`; `EnvOptions` has all of them, and
-            `microduck.torchrl_names` those of TorchRL.
+            `microduck.env.torchrl_names` those of TorchRL.
 
     Attributes:
         tasks: the library, (num_tasks,).

@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 
 from hardware.errors import SceneError
 from hardware.files import read_bounded
-from microduck.safe_zip import unpack
+from microduck.scene.safe_zip import unpack
 
 COMMIT = "d424a0c899f6b33cbd3daeb279913134349c0b63"
 """The commit of pollen-robotics/microduck_rl that TorchRL pins as well."""

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from hardware.errors import ConfigError
-from microduck.options import EnvOptions
+from microduck.env.options import EnvOptions
 from microduck.physics.model import load_model
 from microduck.render import Renderer, Shot
 

@@ -11,11 +11,12 @@ import torch
 
 from hardware import contract, joints
 from hardware.errors import ConfigError
-from microduck import diagnostics, scene, scene_download
-from microduck.measure import MIN_HEIGHT_RATIO
-from microduck.options import RESET_NOISE
+from microduck.env import diagnostics
+from microduck.env.measure import MIN_HEIGHT_RATIO
+from microduck.env.options import RESET_NOISE
 from microduck.physics.options import PhysicsOptions
 from microduck.rewards import COMMAND_THRESHOLD, MIN_UPRIGHT, REWARD_TERMS
+from microduck.scene import download, resolve
 from microduck.tasks import presets, task
 
 _log = logging.getLogger(__name__)
@@ -27,8 +28,8 @@ class TorchRLConstants:
 
     FRAME_SKIP: ClassVar[int] = 4
     RESET_NOISE_SCALE: ClassVar[float] = RESET_NOISE
-    ROOT_ENV_VAR: ClassVar[str] = scene.ROOT_VARIABLE
-    SCENE_FILE: ClassVar[str] = scene_download.SCENE_FILE
+    ROOT_ENV_VAR: ClassVar[str] = resolve.ROOT_VARIABLE
+    SCENE_FILE: ClassVar[str] = download.SCENE_FILE
     NUM_JOINTS: ClassVar[int] = joints.NUM_JOINTS
     JOINT_NAMES: ClassVar[tuple[str, ...]] = joints.JOINT_NAMES
     FOOT_GEOMS: ClassVar[tuple[str, str]] = ("left_foot_collision", "right_foot_collision")

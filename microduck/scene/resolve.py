@@ -9,7 +9,7 @@ from pathlib import Path
 
 import hardware
 from hardware.errors import ConfigError, SceneError
-from microduck.scene_download import COMMIT, MODEL_FOLDER, SCENE_FILE, Source, fetch, verify
+from microduck.scene.download import COMMIT, MODEL_FOLDER, SCENE_FILE, Source, fetch, verify
 
 BUILT_IN = Path(hardware.__file__).with_name("duck.xml")
 """The built-in duck, in primitive shapes."""

@@ -15,13 +15,13 @@ import torch
 from torchrl.envs import EnvBase
 
 from microduck.env import MicroDuckEnv
+from microduck.env.measure import MIN_HEIGHT_RATIO
 from microduck.learning.collect import Collector
 from microduck.learning.config import TrainConfig
 from microduck.learning.ppo import PPO
 from microduck.learning.recipes import find_library
 from microduck.learning.run_folder import make_networks
 from microduck.learning.symmetry import Mirror
-from microduck.measure import MIN_HEIGHT_RATIO
 from microduck.physics.model import STAND_KEY, load_model
 from microduck.physics.options import PhysicsOptions
 from microduck.rewards import MIN_UPRIGHT

@@ -12,10 +12,10 @@ from tensordict import TensorDict, TensorDictBase
 from torch import Tensor
 
 from hardware.errors import ConfigError
-from microduck.episode import Episodes
-from microduck.options import EnvOptions
+from microduck.env.episode import Episodes
+from microduck.env.options import EnvOptions
+from microduck.env.task_rows import TaskRows
 from microduck.physics.base import Physics
-from microduck.task_rows import TaskRows
 
 
 def whole_ids(index: Any, count: int) -> Tensor:

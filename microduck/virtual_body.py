@@ -20,16 +20,13 @@ _HAND_INERTIA = 1e6
 class VirtualBody:
     """The duck's body, stepped by hand. At first it stands in the air as in the STAND keyframe, limp.
 
-    Args:
-        visuals: keep geoms that only pictures need.
-
     Attributes:
         model: the compiled duck.
         data: its state.
     """
 
-    def __init__(self, visuals: bool = False) -> None:
-        self.model = load_model(PhysicsOptions(timestep=STEP_S, body_contacts=True), visuals=visuals)
+    def __init__(self) -> None:
+        self.model = load_model(PhysicsOptions(timestep=STEP_S, body_contacts=True))
         self.data = mujoco.MjData(self.model)
         self.stand_height = float(self.model.keyframe(STAND_KEY).qpos[2])
         self._pinned: np.ndarray | None = None

@@ -215,7 +215,7 @@ def run_virtual_duck(
         Renderer(load_model(), Shot()).close()
     if options.report is not None:
         save_reports(options.report, [])
-    body = VirtualBody(visuals=options.view)
+    body = VirtualBody()
     bus = EmulatedDuck(follow=False)
     duck = VirtualDuck(bus, body, notify, options.report)
     with ExitStack() as stack:

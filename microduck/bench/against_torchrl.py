@@ -1,4 +1,7 @@
-"""The environment against TorchRL's own MicroDuckEnv: one machine, one run, one model."""
+"""The environment against TorchRL's own MicroDuckEnv: one machine, one run, one model, one call.
+
+Both gather transitions with `env.rollout`, random actions and automatic resets.
+"""
 
 from __future__ import annotations
 
@@ -13,19 +16,20 @@ from tempfile import TemporaryDirectory
 from torchrl.envs import EnvBase
 from torchrl.envs import MicroDuckEnv as Peer
 
-from microduck.bench.rates import Notify, Rate, bare, compare, stepping
+from microduck.bench.rates import Notify, Rate, bare, compare
 from microduck.env import MicroDuckEnv
 from microduck.physics.options import PhysicsOptions
+from microduck.physics.threads import usable_cpus
 from microduck.scene import BUILT_IN
 
 PEER_TIMESTEP = 0.002
 """Physics step of the model that TorchRL's environment is made for [s]; ten make a control step."""
 DUCKS = 1024
-STEPS = 8
+STEPS = 24
 """Control steps that a run of ours makes with all ducks."""
 PEER_SECONDS = 1.5
 """Time that a run of TorchRL's takes, about [s]."""
-TRIAL_STEPS = 30
+TRIAL_STEPS = 60
 
 
 @dataclass(frozen=True)
@@ -48,11 +52,11 @@ class Setting:
         return f"TorchRL, {self.count} ducks in {'as many processes' if self.parallel else 'one process'}"
 
 
-SETTINGS = (
-    Setting(1, parallel=False),
-    Setting(4, parallel=False),
-    *(Setting(count, parallel=True) for count in (2, 4, 8, 16)),
-)
+def _settings() -> list[Setting]:
+    """Return what to try: one process, or about as many as there are CPUs; more were slower still."""
+    cpus = usable_cpus()
+    processes = sorted({max(2, cpus), 2 * cpus})
+    return [Setting(1, False), Setting(4, False), *(Setting(count, True) for count in processes)]
 
 
 def against_torchrl(rounds: int, notify: Notify = lambda done: None) -> list[Rate]:
@@ -66,7 +70,7 @@ def against_torchrl(rounds: int, notify: Notify = lambda done: None) -> list[Rat
         One rate each, with TorchRL's as the reference.
     """
     with _peers_scene() as path:
-        best = max(SETTINGS, key=lambda setting: _trial(path, setting))
+        best = max(_settings(), key=lambda setting: _trial(path, setting))
         peer = _peer(path, best)
         try:
             return _compare(path, peer, best, rounds, notify)
@@ -75,16 +79,16 @@ def against_torchrl(rounds: int, notify: Notify = lambda done: None) -> list[Rat
 
 
 def _compare(path: Path, peer: EnvBase, best: Setting, rounds: int, notify: Notify) -> list[Rate]:
-    trial = _seconds(stepping(peer, TRIAL_STEPS)) / TRIAL_STEPS
+    trial = _seconds(_rollout(peer, TRIAL_STEPS)) / TRIAL_STEPS
     peer_steps = max(TRIAL_STEPS, round(PEER_SECONDS / trial))
     ours = STEPS * DUCKS
     cases = {
-        best.name: (stepping(peer, peer_steps), peer_steps * best.count),
+        best.name: (_rollout(peer, peer_steps), peer_steps * best.count),
         "ours, the same model and substeps": (
-            stepping(MicroDuckEnv(path, num_envs=DUCKS, seed=0), STEPS),
+            _rollout(MicroDuckEnv(path, num_envs=DUCKS, seed=0), STEPS),
             ours,
         ),
-        "ours, at its own defaults": (stepping(MicroDuckEnv(num_envs=DUCKS, seed=0), STEPS), ours),
+        "ours, at its own defaults": (_rollout(MicroDuckEnv(num_envs=DUCKS, seed=0), STEPS), ours),
         "bare Batch.step, the same model": (bare(PhysicsOptions(), DUCKS, STEPS, 0.35, path), ours),
         "bare Batch.step, at our defaults": (bare(PhysicsOptions(), DUCKS, STEPS, 0.35), ours),
     }
@@ -112,11 +116,18 @@ def _trial(path: Path, setting: Setting) -> float:
     """Return control steps per second."""
     env = _peer(path, setting)
     try:
-        run = stepping(env, TRIAL_STEPS)
+        run = _rollout(env, TRIAL_STEPS)
         run()
         return TRIAL_STEPS * setting.count / _seconds(run)
     finally:
         env.close()
+
+
+def _rollout(env: EnvBase, steps: int) -> Callable[[], None]:
+    def run() -> None:
+        env.rollout(steps, break_when_any_done=False)
+
+    return run
 
 
 def _seconds(run: Callable[[], None]) -> float:

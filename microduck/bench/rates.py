@@ -22,7 +22,8 @@ from microduck.learning.ppo import PPO
 from microduck.learning.recipes import find_library
 from microduck.learning.run_folder import make_networks
 from microduck.learning.symmetry import Mirror
-from microduck.physics.model import STAND_KEY, load_model
+from microduck.physics.model import STAND_KEY
+from microduck.physics.native import native_model
 from microduck.physics.options import PhysicsOptions
 from microduck.rewards import MIN_UPRIGHT
 
@@ -109,7 +110,7 @@ def bare(
         scale: travel of the random joint targets about STAND [rad].
         scene: MJCF of the duck; None for the built-in one.
     """
-    model = load_model(options, scene=scene, visuals=False)
+    model = native_model(options, scene)
     batch = mujoco.batch.Batch(model, count, options.worker_threads())
     key, substeps = model.keyframe(STAND_KEY).id, options.substeps_for(model.opt.timestep)
     batch.reset(keyframe=key)

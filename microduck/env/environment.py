@@ -171,13 +171,12 @@ class MicroDuckEnv(TaskMethods, Snapshots, TorchRLConstants, EnvBase, metaclass=
 
     def _reset(self, tensordict: TensorDictBase | None = None, **kwargs: Any) -> TensorDictBase:
         ids = self._asked(tensordict)
-        out = self._seen.clone()
         if len(ids):
             given = {} if tensordict is None else tensordict
             self._begin(ids, self._resets.draw(ids, given, bool(kwargs.get("set_state"))))
             fresh = self._first_look(ids)
-            out = fresh if len(ids) == self.num_envs else with_rows(out, ids, fresh)
-            self._seen = out.clone()
+            self._seen = fresh if len(ids) == self.num_envs else with_rows(self._seen, ids, fresh)
+        out = self._seen.clone()
         for name in specs.FLAGS:
             out.set(name, torch.zeros(self.num_envs, 1, dtype=torch.bool, device=self.physics.device))
         return out

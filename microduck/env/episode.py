@@ -71,8 +71,9 @@ class Episodes:
         )
 
     def clear(self, ids: Tensor) -> None:
-        """Forget everything about ducks `ids` (k,), as at a reset."""
-        self.put(ids, Episodes.new(len(ids), self.task_id.device))
+        """Set everything about ducks `ids` (k,) to zero, for a reset to fill in."""
+        for entry in fields(self):
+            getattr(self, entry.name).index_fill_(0, ids, 0)
 
     def take(self, ids: Tensor) -> Episodes:
         """Return a copy of ducks `ids` (k,)."""

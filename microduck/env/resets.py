@@ -19,6 +19,7 @@ from microduck.rewards import COMMAND_THRESHOLD
 
 _REQUESTS = {"command": slice(0, 2), "yaw_rate_command": slice(2, 3)}
 """Keys of a reset tensordict that fix parts of the command."""
+_POSE_FIELDS = ("joint_reset_noise_scale", "warm_start_velocity", "warm_start_fraction")
 _STATE = {"qpos": 7 + NUM_JOINTS, "qvel": 6 + NUM_JOINTS}
 
 
@@ -74,7 +75,7 @@ class Resets:
         """
         task_id = self._task_id(ids, given)
         command = self._command(ids, given, task_id)
-        qpos, qvel = self._pose(self._rows.of(task_id), command)
+        qpos, qvel = self._pose(self._rows.of(task_id, *_POSE_FIELDS), command)
         if set_state and "qpos" in given and "qvel" in given:
             qpos, qvel = (self._state(key, given[key], ids) for key in _STATE)
         phase = torch.full((len(ids),), contract.GAIT_PHASE_OFFSET, dtype=torch.float64, device=self.device)

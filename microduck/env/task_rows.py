@@ -85,11 +85,12 @@ class TaskRows:
             )
         return value
 
-    def of(self, task_id: Tensor) -> dict[str, Tensor]:
-        """Return the rows of tasks `task_id` (k,), each value (k, ...)."""
-        return {name: column[task_id] for name, column in self._table.items()}
+    def of(self, task_id: Tensor, *names: str) -> dict[str, Tensor]:
+        """Return the rows of tasks `task_id` (k,), or some fields of them, each value (k, ...)."""
+        return {name: self._table[name][task_id] for name in names or self._table}
 
     def hand_out(self, ids: Tensor, task_id: Tensor) -> None:
         """Let ducks `ids` (k,) hold the rows of tasks `task_id` (k,)."""
-        for name, column in self._table.items():
-            self.held[name][ids] = column[task_id]
+        if len(ids):
+            for name, column in self._table.items():
+                self.held[name][ids] = column[task_id]

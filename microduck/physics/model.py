@@ -12,6 +12,7 @@ from hardware.contract import CONTROL_PERIOD_S
 from hardware.errors import ConfigError
 from microduck.physics.model_parts import STAND_KEY, check, complete, set_stand_controls
 from microduck.physics.options import PhysicsOptions
+from microduck.physics.slim import slim
 from microduck.scene import BUILT_IN
 
 __all__ = ["BUILT_IN", "SOLE_BIT", "STAND_KEY", "load_model"]
@@ -24,7 +25,7 @@ _BOXED_CLASSES = ("collision", "self_collision_only")
 
 
 def load_model(
-    options: PhysicsOptions = PhysicsOptions(), *, scene: Path | None = None, visuals: bool = True
+    options: PhysicsOptions = PhysicsOptions(), *, scene: Path | None = None, only_motion: bool = False
 ) -> mujoco.MjModel:
     """Compile a scene, with the timestep and solver that the options ask for.
 
@@ -34,7 +35,7 @@ def load_model(
     Args:
         options: what to change of the scene's own settings.
         scene: the MJCF; the built-in duck unless given.
-        visuals: keep geoms that only pictures need.
+        only_motion: leave out what pictures and an IMU need, and motion does not; see `slim`.
 
     Raises:
         ConfigError: the scene cannot be read, is not the duck that the contract describes, or has a timestep
@@ -43,12 +44,13 @@ def load_model(
     path = scene or BUILT_IN
     with _naming(path):
         spec = mujoco.MjSpec.from_file(str(path))
-    spec.compiler.discardvisual = not visuals
     _apply(spec, options)
     if path == BUILT_IN and not options.body_contacts:
         spec.geom("floor").conaffinity = SOLE_BIT
     if options.low_cost_collisions:
         _box_meshes(spec)
+    if only_motion:
+        slim(spec)
     with _naming(path):
         model = spec.compile()
     check(model, path)

@@ -46,7 +46,7 @@ class WarpPhysics:
     ) -> None:
         self._wp, self._mjw = _libraries()
         self.num_envs, self._options, self._scene = num_envs, options, scene
-        self.model = load_model(options, scene=scene, visuals=False)
+        self.model = load_model(options, scene=scene, only_motion=True)
         self.substeps = options.substeps_for(self.model.opt.timestep)
         home = _find_device(self._wp, device)
         self._losses = _losses(self._mjw)

@@ -87,7 +87,7 @@ def test_meshes_stay_on_request(mesh_scene):
 
 
 def test_duck_with_boxes_has_its_foot_sensed(mesh_scene):
-    model = load_model(scene=mesh_scene, visuals=False)
+    model = load_model(scene=mesh_scene, only_motion=True)
     data = mujoco.MjData(model)
     mujoco.mj_resetDataKeyframe(model, data, model.keyframe("STAND").id)
     data.qpos[2] = 0.09

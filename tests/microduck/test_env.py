@@ -213,7 +213,7 @@ def test_the_heading_to_keep_turns_with_the_commanded_yaw_rate():
 
 
 def test_visual_geoms_are_left_out_of_the_physics():
-    assert load_model(visuals=False).ngeom < load_model().ngeom
+    assert load_model(only_motion=True).ngeom < load_model().ngeom
     assert load_model(PhysicsOptions(substeps=10)).opt.timestep == pytest.approx(0.002)
 
 

@@ -11,6 +11,7 @@ from hardware import joints
 from hardware.errors import ConfigError
 from microduck.physics.model import load_model
 from microduck.physics.options import PhysicsOptions
+from microduck.physics.slim import slim
 from microduck.scene import BUILT_IN
 
 ADDED = ("left_foot_contact", "right_foot_contact", "self_contacts")
@@ -65,7 +66,7 @@ def gaze(data):
 
 
 def test_without_options_the_built_in_duck_keeps_its_own_settings():
-    option = load_model(visuals=False).opt
+    option = load_model(only_motion=True).opt
     assert (option.timestep, option.iterations) == (0.005, 10)
     assert option.integrator == mujoco.mjtIntegrator.mjINT_IMPLICITFAST
 
@@ -73,13 +74,13 @@ def test_without_options_the_built_in_duck_keeps_its_own_settings():
 def test_options_take_the_place_of_the_scenes_settings(plain_scene):
     options = PhysicsOptions(timestep=0.004, integrator="RK4", iterations=7)
     for scene in (None, plain_scene):
-        option = load_model(options, scene=scene, visuals=False).opt
+        option = load_model(options, scene=scene, only_motion=True).opt
         assert (option.timestep, option.iterations) == (0.004, 7)
         assert option.integrator == mujoco.mjtIntegrator.mjINT_RK4
 
 
 def test_substeps_set_the_timestep():
-    assert load_model(PhysicsOptions(substeps=8), visuals=False).opt.timestep == 0.0025
+    assert load_model(PhysicsOptions(substeps=8), only_motion=True).opt.timestep == 0.0025
 
 
 def test_scene_whose_steps_make_no_control_period_is_refused(edited):
@@ -91,7 +92,7 @@ def test_scene_whose_steps_make_no_control_period_is_refused(edited):
 
 @pytest.mark.parametrize(("body_contacts", "touched"), [(True, True), (False, False)])
 def test_only_soles_meet_the_floor_unless_body_contacts_are_wanted(body_contacts, touched):
-    model = load_model(PhysicsOptions(body_contacts=body_contacts), visuals=False)
+    model = load_model(PhysicsOptions(body_contacts=body_contacts), only_motion=True)
     data = posed(model)
     data.qpos[2] = 0.02  # so low that the trunk is in the floor
     mujoco.mj_forward(model, data)
@@ -101,15 +102,44 @@ def test_only_soles_meet_the_floor_unless_body_contacts_are_wanted(body_contacts
 
 
 def test_looks_are_left_out_on_request():
-    bare, full = load_model(visuals=False), load_model()
+    bare, full = load_model(only_motion=True), load_model()
     assert not (bare.geom_group == 2).any()
     assert (full.geom_group == 2).sum() > 40
     assert bare.body_subtreemass[1] == pytest.approx(0.737243, abs=1e-6)
+    assert bare.ncam == bare.nlight == 0 and bare.nsensor == 3
+    names = {bare.geom(i).name for i in range(bare.ngeom)}
+    assert {"floor", "battery", "left_shank", "left_toe_edge", "right_foot_collision"} <= names
+    assert not {"trunk_shell", "beak"} & names  # which meet nothing while only soles may touch the floor
+
+
+@pytest.mark.parametrize("body_contacts", [False, True])
+def test_leaving_out_what_motion_does_not_need_changes_no_bit_of_it(body_contacts):
+    options = PhysicsOptions(body_contacts=body_contacts)
+    targets = joints.STAND + np.random.default_rng(1).uniform(-0.6, 0.6, (100, 14))
+    ends = []
+    for only_motion in (True, False):
+        model = load_model(options, only_motion=only_motion)
+        data = mujoco.MjData(model)
+        mujoco.mj_resetDataKeyframe(model, data, model.keyframe("STAND").id)
+        for target in targets:
+            data.ctrl[:] = target
+            mujoco.mj_step(model, data, 4)
+        ends.append(np.concatenate([data.qpos, data.qvel, data.sensor("self_contacts").data]))
+    assert np.array_equal(*ends)
+
+
+def test_a_geom_that_gives_a_body_its_mass_stays():
+    text = BUILT_IN.read_text()
+    start = text.index("<inertial", text.index('<body name="yaw_roll_motion"'))
+    text = text[:start] + '<geom name="bob" type="sphere" size="0.02"/>' + text[text.index("/>", start) + 2 :]
+    spec = mujoco.MjSpec.from_string(text)
+    slim(spec)
+    assert "bob" in {geom.name for geom in spec.geoms}
 
 
 def test_torchrls_duck_and_ours_move_alike_on_one_scene(plain_scene):
     theirs = TorchRLMicroDuckEnv(plain_scene, backend="mujoco", num_envs=1)
-    ours = load_model(scene=plain_scene, visuals=False)
+    ours = load_model(scene=plain_scene, only_motion=True)
     models = (mujoco.MjModel.from_xml_path(str(theirs.scene_path)), ours)
     theirs.close()
     assert ours.opt.timestep == 0.002 and models[0].ngeom > ours.ngeom
@@ -171,7 +201,7 @@ def test_added_foot_sensors_tell_which_foot_touches(edited):
 )
 def test_contacts_of_the_duck_with_itself_are_counted(edited, own_sensors, pose, pair):
     scene = BUILT_IN if own_sensors else edited(lambda root: remove(root, *ADDED))
-    model = load_model(scene=scene, visuals=False)
+    model = load_model(scene=scene, only_motion=True)
     data = posed(model, **pose)
     assert data.sensor("self_contacts").data[0] == data.ncon
     assert (data.ncon > 0) == (pair is not None)
@@ -181,7 +211,7 @@ def test_contacts_of_the_duck_with_itself_are_counted(edited, own_sensors, pose,
 @pytest.mark.parametrize("own_sensors", [True, False])
 def test_contacts_with_the_floor_are_none_with_itself(edited, own_sensors):
     scene = BUILT_IN if own_sensors else edited(lambda root: remove(root, *ADDED))
-    model = load_model(PhysicsOptions(body_contacts=True), scene=scene, visuals=False)
+    model = load_model(PhysicsOptions(body_contacts=True), scene=scene, only_motion=True)
     data = posed(model)
     data.qpos[2] = 0.05
     mujoco.mj_forward(model, data)
@@ -257,7 +287,7 @@ def add_joint(root):
 def test_scene_that_is_not_the_contracts_duck_is_refused_with_what_differs(edited, change, message):
     scene = edited(change)
     with pytest.raises(ConfigError, match=message) as error:
-        load_model(scene=scene, visuals=False)
+        load_model(scene=scene, only_motion=True)
     assert str(error.value).startswith(str(scene))
 
 
@@ -301,7 +331,7 @@ def test_other_joint_ranges_are_accepted_with_a_warning_that_names_them(edited, 
         find(root, "joint", "left_knee").set("range", "-1.2 1.570796")
         find(root, "joint", "head_yaw").attrib.pop("range")
 
-    load_model(scene=edited(narrow), visuals=False)
+    load_model(scene=edited(narrow), only_motion=True)
     assert "left_knee [-1.2, 1.5708], head_yaw [-inf, inf]" in caplog.text
     assert "right_knee" not in caplog.text
 

@@ -342,7 +342,7 @@ def test_report_is_tried_before_the_start(tmp_path, said):
 def gl():
     """Skip where this machine cannot draw."""
     try:
-        Renderer(VirtualBody(visuals=True).model, Shot()).close()
+        Renderer(VirtualBody().model, Shot()).close()
     except RenderError as error:
         pytest.skip(str(error))
 
@@ -380,6 +380,6 @@ def test_video_must_be_an_mp4(tmp_path):
 def test_view_without_a_screen_says_so(monkeypatch):
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
-    body = VirtualBody(visuals=True)
+    body = VirtualBody()
     with pytest.raises(RenderError, match="no screen; run without a view"):
         Viewer(body.model, body.data)

@@ -7,6 +7,7 @@ PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
 BIN := .venv/bin
 # Written last, so that a set-up that was cut short is done again.
 READY := .venv/ready
+TESTABLE := .venv/testable
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check bench format clean
@@ -26,13 +27,18 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[train,dev]'
 	@touch $@
 
+# MuJoCo Warp is large and nothing but its own tests needs it.
+$(TESTABLE): $(READY)
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[train,dev,warp]'
+	@touch $@
+
 demo: $(READY) ## train a duck to walk, export it, and drive it over a virtual servo bus
 	$(BIN)/microduck demo
 
-test: $(READY) ## run the tests
+test: $(TESTABLE) ## run the tests
 	$(BIN)/pytest
 
-check: $(READY) ## everything that must hold: format, lint, types, layers, tests
+check: $(TESTABLE) ## everything that must hold: format, lint, types, layers, tests
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy

@@ -26,7 +26,9 @@ NOTES = "library.json"
 """Member with the notes."""
 MAX_MEMBERS = 1024
 MAX_DEPTH = 8
+"""Levels of nesting; a library of tasks has three."""
 MAX_DIMENSIONS = 8
+"""Axes of a tensor."""
 
 DTYPES = {
     "torch.bool": "?",

@@ -23,8 +23,8 @@ class Shot:
     """How a sequence is filmed.
 
     Attributes:
-        width: picture width, even [pixel].
-        height: picture height, even [pixel].
+        width: picture width; for a video even, and 16 or more [pixel].
+        height: picture height, likewise [pixel].
         camera: name of a camera of the model.
         fps: poses per second of video [1/s].
     """
@@ -36,8 +36,8 @@ class Shot:
 
     def __post_init__(self) -> None:
         for name, size in (("width", self.width), ("height", self.height)):
-            if size < 16 or size % 2:
-                raise ConfigError(f"picture {name} is {size}; H.264 needs an even number of 16 or more")
+            if size < 1:
+                raise ConfigError(f"picture {name} is {size}; it must be 1 or more")
         if not 1 <= self.fps <= 240:
             raise ConfigError(f"fps is {self.fps}; it must be between 1 and 240")
 
@@ -158,6 +158,9 @@ def _encode(path: Path, frames: Iterable[np.ndarray], fps: float) -> None:
     if first is None:
         raise ConfigError("a video needs at least one picture; record longer")
     height, width, _ = first.shape
+    for name, size in (("width", width), ("height", height)):
+        if size < 16 or size % 2:
+            raise ConfigError(f"video {name} is {size}; H.264 needs an even number of 16 or more")
     # An index at the front lets a browser start before the whole file is there.
     writer = imageio_ffmpeg.write_frames(
         str(path), (width, height), fps=fps, codec="libx264", macro_block_size=2,

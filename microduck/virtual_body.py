@@ -7,7 +7,8 @@ import numpy as np
 
 from hardware import rotations, servo
 from hardware.joints import NUM_JOINTS
-from microduck.physics.model import STAND_KEY, load_model
+from microduck.physics.model import load_model
+from microduck.physics.model_parts import STAND_KEY
 from microduck.physics.options import PhysicsOptions
 
 STEP_S = 0.005

@@ -25,11 +25,13 @@ from microduck.scene import BUILT_IN
 PEER_TIMESTEP = 0.002
 """Physics step of the model that TorchRL's environment is made for [s]; ten make a control step."""
 DUCKS = 1024
+"""Ducks that ours steps at once."""
 STEPS = 24
 """Control steps that a run of ours makes with all ducks."""
 PEER_SECONDS = 1.5
 """Time that a run of TorchRL's takes, about [s]."""
 TRIAL_STEPS = 60
+"""Control steps by which a setting of TorchRL's is judged."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from microduck.learning.ppo import PPO
 from microduck.learning.recipes import find_library
 from microduck.learning.run_folder import make_networks
 from microduck.learning.symmetry import Mirror
-from microduck.physics.model import STAND_KEY
+from microduck.physics.model_parts import STAND_KEY
 from microduck.physics.native import native_model
 from microduck.physics.options import PhysicsOptions
 from microduck.rewards import MIN_UPRIGHT

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 from time import perf_counter
 
@@ -17,16 +15,6 @@ from microduck.env import MicroDuckEnv
 COUNTS = (64, 256, 1024, 4096, 8192)
 STEPS = 16384
 """Control steps over all ducks that one measurement makes."""
-_PEAK = """
-import sys
-from microduck.bench.rates import stepping
-from microduck.bench.scaling import peak_memory
-from microduck.env import MicroDuckEnv
-count = int(sys.argv[1])
-if count:
-    stepping(MicroDuckEnv(num_envs=count, seed=0), 10)()
-print(peak_memory())
-"""
 
 
 @dataclass(frozen=True)
@@ -70,14 +58,5 @@ def _run(count: int) -> tuple[Callable[[], None], int]:
 
 def _peak(count: int) -> int:
     """Return the peak memory of a fresh process that steps `count` ducks [byte]."""
-    command = [sys.executable, "-c", _PEAK, str(count)]
+    command = [sys.executable, "-m", "microduck.bench.peak", str(count)]
     return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-
-
-def peak_memory() -> int:
-    """Return the most memory this process has held so far [byte]."""
-    status = Path("/proc/self/status")
-    if status.exists():  # Linux counts what a parent held before `exec` in getrusage
-        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
-        return 1024 * int(line.split()[1])
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -110,8 +109,9 @@ def _drawn(title: str, heads: list[str], rows: list[list[str]]) -> Table:
 
 def _write(path: Path, tables: Sequence[Contents]) -> None:
     from hardware.files import replacing
+    from microduck.physics.threads import usable_cpus
 
-    text = f"Measured on {platform.machine()}, {len(os.sched_getaffinity(0))} CPUs.\n"
+    text = f"Measured on {platform.machine()}, {usable_cpus()} CPUs.\n"
     for title, heads, rows in tables:
         rule = ["---"] + ["---:"] * (len(heads) - 1)
         body = "\n".join(f"| {' | '.join(row)} |" for row in [heads, rule, *rows])

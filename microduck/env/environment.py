@@ -30,8 +30,8 @@ from microduck.env.task_rows import TaskRows
 from microduck.env.torch_threads import on_one_thread
 from microduck.env.torchrl_names import TorchRLConstants, translate
 from microduck.physics.base import Physics
-from microduck.physics.model import BUILT_IN
-from microduck.physics.native import NativePhysics
+from microduck.physics.model import load_model
+from microduck.physics.native import NativePhysics, native_model
 from microduck.rewards import Features
 from microduck.tasks import MicroDuckTask
 
@@ -84,19 +84,20 @@ class MicroDuckEnv(TaskMethods, Snapshots, TorchRLConstants, EnvBase, metaclass=
         options: EnvOptions | None = None,
         **settings: Any,
     ) -> None:
-        self.options = options = (options or EnvOptions()).with_settings(translate(settings))
+        base = options or EnvOptions()
+        self.options = options = base.with_settings(translate(settings, base))
         super().__init__(device=options.torch_device, batch_size=torch.Size([options.num_envs]))
         # A copy: terms that are registered or removed later do not change this environment.
         self._terms = self.REWARD_TERMS.copy()
         self.tasks = self.stack_tasks(tasks)
         path = scene.resolve_scene(microduck_root, root=options.root, download=options.download)
-        self.scene = None if path == BUILT_IN else path
+        self.scene = None if path == scene.BUILT_IN else path
         self._action_map = contract.ActionMap(
             torch.zeros(1, device=options.torch_device), options.action_scale
         )
         self.divergences = 0
         self._adopt(_make_physics(options, self.scene))
-        self.set_seed(torch.seed() % 2**31 if options.seed is None else options.seed)
+        self.set_seed(int(torch.randint(2**31, ())) if options.seed is None else options.seed)
 
     def _adopt(self, physics: Physics) -> None:
         """Simulate with `physics` from now on."""
@@ -225,6 +226,8 @@ class MicroDuckEnv(TaskMethods, Snapshots, TorchRLConstants, EnvBase, metaclass=
     # Step -----------------------------------------------------------------------------------------------
 
     def _step(self, tensordict: TensorDictBase) -> TensorDictBase:
+        if self._seen.is_empty():
+            raise ConfigError("no duck has been reset yet; call reset() before step()")
         episodes, action = self.episodes, tensordict["action"].to(torch.float32, copy=True)
         _check_action(action)
         self.physics.step(self._action_map.joint_targets(action))
@@ -346,5 +349,7 @@ def _make_physics(options: EnvOptions, path: Path | None) -> Physics:
     if options.physics == "warp":
         from microduck.physics.warp import WarpPhysics  # noqa: PLC0415  (an extra, slow to import)
 
-        return WarpPhysics(options.num_envs, options.physics_options, str(options.torch_device), path)
-    return NativePhysics(options.num_envs, options.physics_options, path)
+        model = load_model(options.physics_options, scene=path, only_motion=True)
+        return WarpPhysics(options.num_envs, options.physics_options, str(options.torch_device), model)
+    model = native_model(options.physics_options, path)
+    return NativePhysics(options.num_envs, options.physics_options, model)

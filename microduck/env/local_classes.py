@@ -13,6 +13,7 @@ import cloudpickle
 from torchrl.envs.common import _EnvPostInit
 
 
+# TorchRL's environments have this metaclass, which no public name gives.
 class LocalClasses(_EnvPostInit):
     """Metaclass of environments that pickle wherever they are written."""
 

@@ -14,6 +14,7 @@ from hardware import rotations
 from hardware.contract import CONTROL_PERIOD_S, ActionMap
 from microduck.env.episode import Episodes
 from microduck.physics.base import Physics
+from microduck.physics.model_parts import FOOT_SITES, STAND_KEY
 from microduck.rewards import MIN_UPRIGHT, Features
 
 Rows = Tensor | slice
@@ -118,7 +119,7 @@ def _foot_velocity(episodes: Episodes, positions: Tensor, rows: Rows) -> Tensor:
 def _soles_in_stand(model: mujoco.MjModel) -> Tensor:
     """Return the vertical in the frame of the left and right foot site when the duck is in STAND, (2, 3)."""
     data = mujoco.MjData(model)
-    mujoco.mj_resetDataKeyframe(model, data, model.keyframe("STAND").id)
+    mujoco.mj_resetDataKeyframe(model, data, model.keyframe(STAND_KEY).id)
     mujoco.mj_kinematics(model, data)
-    feet = [model.site(f"{side}_foot").id for side in ("left", "right")]
+    feet = [model.site(name).id for name in FOOT_SITES]
     return torch.from_numpy(data.site_xmat[feet].reshape(2, 3, 3)[:, 2].copy()).float()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from math import isfinite, pi
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -66,7 +67,7 @@ class EnvOptions:
     reset_clock: bool = False
     physics: str = "native"
     physics_options: PhysicsOptions = field(default_factory=PhysicsOptions)
-    root: Any = None
+    root: str | Path | None = None
     download: bool | str = False
     from_pixels: bool = False
     pixels_only: bool = False
@@ -76,6 +77,7 @@ class EnvOptions:
     camera_id: int | str = 0
 
     def __post_init__(self) -> None:
+        self._check_types()
         contract.blocks(self.layout)
         if self.physics not in BACKENDS:
             raise ConfigError(f"physics is {self.physics!r}; choose one of {list(BACKENDS)}")
@@ -92,6 +94,23 @@ class EnvOptions:
             if not _number(value) or not 0 <= value <= most:
                 raise ConfigError(f"{name} is {value!r}; it must be in [0, {most:g}]")
         self._check_pictures()
+
+    def _check_types(self) -> None:
+        for name in ("diagnostics", "reset_clock", "from_pixels", "pixels_only"):
+            if not isinstance(getattr(self, name), bool):
+                raise ConfigError(f"{name} is {getattr(self, name)!r}; it must be True or False")
+        if not isinstance(self.layout, str):
+            raise ConfigError(f"layout is {self.layout!r}; choose one of {sorted(contract.LAYOUTS)}")
+        if not isinstance(self.physics_options, PhysicsOptions):
+            raise ConfigError(f"physics_options is {self.physics_options!r}; give PhysicsOptions(...)")
+        if not isinstance(self.root, str | Path | None):
+            raise ConfigError(f"root is {self.root!r}; it must be the path of a folder, or None")
+        try:
+            torch.device(self.device or "cpu")
+        except (RuntimeError, TypeError) as error:
+            raise ConfigError(
+                f"device is {self.device!r}; choose cpu, or cuda with physics='warp'"
+            ) from error
 
     def _check_pictures(self) -> None:
         if not isinstance(self.camera_id, str):

@@ -84,5 +84,5 @@ class Pictures:
         if isinstance(camera, str):
             return camera  # the renderer checks it
         if camera >= len(names):
-            raise ConfigError(f"camera_id is {camera}; the scene has {len(names)} cameras: {names}")
+            raise ConfigError(f"camera_id is {camera}; the scene's cameras are {names}, counted from 0")
         return names[camera]

@@ -76,7 +76,13 @@ class Resets:
         task_id = self._task_id(ids, given)
         command = self._command(ids, given, task_id)
         qpos, qvel = self._pose(self._rows.of(task_id, *_POSE_FIELDS), command)
-        if set_state and "qpos" in given and "qvel" in given:
+        if set_state:
+            missing = [key for key in _STATE if key not in given]
+            if missing:
+                raise TaskError(
+                    f"set_state=True without {missing}; give qpos and qvel, and to the MicroDuckEnv itself, "
+                    "since TransformedEnv hands on no keys but those of state_spec"
+                )
             qpos, qvel = (self._state(key, given[key], ids) for key in _STATE)
         phase = torch.full((len(ids),), contract.GAIT_PHASE_OFFSET, dtype=torch.float64, device=self.device)
         if self._options.reset_clock:

@@ -16,6 +16,7 @@ from microduck.env.episode import Episodes
 from microduck.env.options import EnvOptions
 from microduck.env.task_rows import TaskRows
 from microduck.physics.base import Physics
+from microduck.tasks import MicroDuckTask
 
 
 def whole_ids(index: Any, count: int) -> Tensor:
@@ -56,12 +57,28 @@ def check_alike(target: Any, source: Any, count: int) -> None:
         raise TypeError(f"a {type(source).__name__} cannot be written into a {type(target).__name__}")
     if source.num_envs != count:
         raise ConfigError(f"the source has {source.num_envs} ducks where the index means {count}")
-    for name in ("physics", "physics_options", "layout", "action_scale"):
+    for name in ("physics", "physics_options", "layout", "action_scale", "diagnostics", "from_pixels"):
         ours, theirs = getattr(target.options, name), getattr(source.options, name)
         if ours != theirs:
             raise ConfigError(f"{name} is {theirs!r} in the source and {ours!r} here; make them alike")
-    if source.scene != target.scene or source.tasks.names != target.tasks.names:
-        raise ConfigError("the source has another scene or task library; make them alike")
+    if source.scene != target.scene:
+        raise ConfigError(f"the source's scene is {source.scene} and {target.scene} here; make them alike")
+    if not same_library(source.tasks, target.tasks):
+        raise ConfigError(
+            f"the source's tasks are {source.tasks.names} and {target.tasks.names} here, or their numbers "
+            "differ; build both from one library"
+        )
+    if source._seen.is_empty():
+        raise ConfigError("the source has not been reset yet; reset it first")
+
+
+def same_library(one: MicroDuckTask, other: MicroDuckTask) -> bool:
+    """Return whether two libraries hold the same rows."""
+    if one.names != other.names or one.reward_terms != other.reward_terms:
+        return False
+    ours, theirs = (library.to_tensordict().flatten_keys(".") for library in (one, other))
+    tensors = [key for key, value in ours.items() if isinstance(value, Tensor)]
+    return all(key in theirs.keys() and torch.equal(ours[key], theirs[key]) for key in tensors)  # noqa: SIM118
 
 
 def with_rows(whole: TensorDictBase, ids: Tensor, rows: TensorDictBase) -> TensorDictBase:
@@ -116,6 +133,9 @@ class Snapshots:
     def __setitem__(self, index: Any, source: Any) -> None:
         """Write the state of another environment into some ducks, such as one that `env[index]` returned.
 
+        Resets and commands within an episode are drawn from one generator for the whole batch; its state is
+        taken over as well when every duck is written.
+
         Raises:
             TypeError: `source` is no MicroDuckEnv, or the index a mask.
             IndexError: no duck has that number.
@@ -124,6 +144,8 @@ class Snapshots:
         ids = whole_ids(index, self.num_envs).to(self.physics.device)
         check_alike(self, source, len(ids))
         self._take(ids, source, torch.arange(len(ids), device=self.physics.device))
+        if len(ids.unique()) == self.num_envs:
+            self.rng_state = source.rng_state
 
     def _take(self, ids: Tensor, source: Any, rows: Tensor) -> None:
         """Put ducks `rows` (k,) of `source` in the place of ducks `ids` (k,)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -13,13 +13,15 @@ from hardware import contract, joints
 from hardware.errors import ConfigError
 from microduck.env import diagnostics
 from microduck.env.measure import MIN_HEIGHT_RATIO
-from microduck.env.options import RESET_NOISE
-from microduck.physics.options import PhysicsOptions
+from microduck.env.options import RESET_NOISE, EnvOptions
+from microduck.physics.model_parts import FOOT_GEOMS, FOOT_SITES
 from microduck.rewards import COMMAND_THRESHOLD, MIN_UPRIGHT, REWARD_TERMS
 from microduck.scene import download, resolve
 from microduck.tasks import presets, task
 
 _log = logging.getLogger(__name__)
+Taker = Callable[[dict[str, Any], Any, EnvOptions], None]
+"""Puts the value of a name of TorchRL's among our settings."""
 _POSITIONS = contract.offsets("state")
 
 
@@ -32,8 +34,8 @@ class TorchRLConstants:
     SCENE_FILE: ClassVar[str] = download.SCENE_FILE
     NUM_JOINTS: ClassVar[int] = joints.NUM_JOINTS
     JOINT_NAMES: ClassVar[tuple[str, ...]] = joints.JOINT_NAMES
-    FOOT_GEOMS: ClassVar[tuple[str, str]] = ("left_foot_collision", "right_foot_collision")
-    FOOT_SITES: ClassVar[tuple[str, str]] = ("left_foot", "right_foot")
+    FOOT_GEOMS: ClassVar[tuple[str, str]] = FOOT_GEOMS
+    FOOT_SITES: ClassVar[tuple[str, str]] = FOOT_SITES
     OBSERVATION_DIM: ClassVar[int] = contract.width("state")
     BODY_VELOCITY_START: ClassVar[int] = _POSITIONS["linear_velocity"]
     COMMAND_START: ClassVar[int] = _POSITIONS["planar_command"]
@@ -58,20 +60,23 @@ class TorchRLConstants:
     FAILURE_DIAGNOSTICS: ClassVar[tuple[str, ...]] = diagnostics.FAILURES
 
 
-def translate(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return settings of `EnvOptions` for those TorchRL's names among `settings`.
+def translate(settings: Mapping[str, Any], base: EnvOptions) -> dict[str, Any]:
+    """Return settings of `EnvOptions` with those among them that TorchRL names otherwise.
+
+    Args:
+        settings: by our names and TorchRL's.
+        base: the options that they are to change.
 
     Raises:
         ConfigError: what TorchRL's name asks for does not exist here; says what to do instead.
     """
-    given = dict(settings)
-    for name, take in _NAMES.items():
-        if name in given:
-            take(given, given.pop(name))
+    given, theirs = dict(settings), [name for name in _NAMES if name in settings]
+    for name in theirs:
+        _NAMES[name](given, given.pop(name), base)
     return given
 
 
-def _backend(given: dict[str, Any], value: Any) -> None:
+def _backend(given: dict[str, Any], value: Any, base: EnvOptions) -> None:
     names = {"mujoco": "native", "native": "native", "warp": "warp"}
     if value not in names:
         raise ConfigError(
@@ -80,53 +85,54 @@ def _backend(given: dict[str, Any], value: Any) -> None:
     given["physics"] = names[value]
 
 
-def _num_workers(given: dict[str, Any], value: Any) -> None:
+def _num_workers(given: dict[str, Any], value: Any, base: EnvOptions) -> None:
     if value in (None, 1):
         return
-    if given.get("num_envs", 1) != 1:
-        raise ConfigError(f"num_workers is {value} and num_envs {given['num_envs']}; give num_envs alone")
+    count = given.get("num_envs", base.num_envs)
+    if count != 1:
+        raise ConfigError(f"num_workers is {value} and num_envs {count}; give num_envs alone")
     given["num_envs"] = value
     _log.info("num_workers=%s is not needed: one process steps all ducks; taken as num_envs", value)
 
 
-def _parallel(given: dict[str, Any], value: Any) -> None:
+def _parallel(given: dict[str, Any], value: Any, base: EnvOptions) -> None:
     if value is not None:
         _log.info("parallel=%s is not needed: one process steps all ducks on every core", value)
 
 
-def _physics_option(name: str) -> Callable[[dict[str, Any], Any], None]:
-    def take(given: dict[str, Any], value: Any) -> None:
+def _physics_option(name: str) -> Taker:
+    def take(given: dict[str, Any], value: Any, base: EnvOptions) -> None:
         if value is not None:
-            options = given.get("physics_options", PhysicsOptions())
+            options = given.get("physics_options", base.physics_options)
             given["physics_options"] = replace(options, **{name: value})
 
     return take
 
 
-def _reset_noise(given: dict[str, Any], value: Any) -> None:
+def _reset_noise(given: dict[str, Any], value: Any, base: EnvOptions) -> None:
     if value is not None:
         given["reset_noise_scale"] = value
 
 
-def _dtype(given: dict[str, Any], value: Any) -> None:
+def _dtype(given: dict[str, Any], value: Any, base: EnvOptions) -> None:
     if value is not torch.float32:
         raise ConfigError(
             f"dtype is {value}; observations are torch.float32, as a policy on the robot gets them"
         )
 
 
-def _compile(given: dict[str, Any], value: Any) -> None:
+def _compile(given: dict[str, Any], value: Any, base: EnvOptions) -> None:
     if value:
         raise ConfigError(
             "compile_step is for TorchRL's mujoco-torch; leave it out, physics here is compiled C"
         )
 
 
-def _scene_override(given: dict[str, Any], value: Any) -> None:
+def _scene_override(given: dict[str, Any], value: Any, base: EnvOptions) -> None:
     raise ConfigError(f"xml_path and patch_xml do not exist here; give the scene {value!r} as microduck_root")
 
 
-_NAMES: dict[str, Callable[[dict[str, Any], Any], None]] = {
+_NAMES: dict[str, Taker] = {
     "backend": _backend,
     "num_workers": _num_workers,
     "parallel": _parallel,

@@ -18,7 +18,7 @@ from hardware.files import replacing
 from microduck.env import MicroDuckEnv
 from microduck.policy import SkillPolicy
 from microduck.rewards import Features
-from microduck.tasks import COMMAND_THRESHOLD, RESET_NOISE_SCALE, MicroDuckTask, command_box
+from microduck.tasks import COMMAND_THRESHOLD, JOINT_RESET_NOISE, MicroDuckTask, command_box
 
 SETTLE_STEPS = 50
 """Steps left out of mean speeds: the duck starts at rest."""
@@ -135,7 +135,7 @@ def evaluate(
     points = commands(library, options.grid)
     library = library.clone()
     library.warm_start_fraction.zero_()
-    library.joint_reset_noise_scale.fill_(RESET_NOISE_SCALE)
+    library.joint_reset_noise_scale.fill_(JOINT_RESET_NOISE)
     library.command_resample_interval.zero_()
     count = options.episodes
     env = MicroDuckEnv(

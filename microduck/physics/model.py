@@ -10,14 +10,12 @@ import mujoco
 
 from hardware.contract import CONTROL_PERIOD_S
 from hardware.errors import ConfigError
-from microduck.physics.model_parts import STAND_KEY, check, complete, set_stand_controls
+from microduck.physics.model_parts import check, complete, set_stand_controls
 from microduck.physics.options import PhysicsOptions
 from microduck.physics.slim import slim
 from microduck.scene import BUILT_IN
 
-__all__ = ["BUILT_IN", "SOLE_BIT", "STAND_KEY", "load_model"]
-
-SOLE_BIT = 1
+_SOLE_BIT = 1
 """Contact bit of the soles in duck.xml."""
 
 _BOXED_CLASSES = ("collision", "self_collision_only")
@@ -46,7 +44,7 @@ def load_model(
         spec = mujoco.MjSpec.from_file(str(path))
     _apply(spec, options)
     if path == BUILT_IN and not options.body_contacts:
-        spec.geom("floor").conaffinity = SOLE_BIT
+        spec.geom("floor").conaffinity = _SOLE_BIT
     if options.low_cost_collisions:
         _box_meshes(spec)
     if only_motion:

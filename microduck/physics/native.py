@@ -39,13 +39,12 @@ class NativePhysics:
     Args:
         num_envs: number of simulations.
         options: how they are stepped.
-        scene: MJCF of the duck; None for the built-in one.
+        model: what `native_model` gives; None for the built-in duck.
     """
 
-    def __init__(self, num_envs: int, options: PhysicsOptions, scene: Path | None = None) -> None:
-        self.num_envs, self.device = num_envs, torch.device("cpu")
-        self._options, self._scene = options, scene
-        self.model = native_model(options, scene)
+    def __init__(self, num_envs: int, options: PhysicsOptions, model: mujoco.MjModel | None = None) -> None:
+        self.num_envs, self.device, self._options = num_envs, torch.device("cpu"), options
+        self.model = native_model(options) if model is None else model
         self.substeps = options.substeps_for(self.model.opt.timestep)
         self.batch = mujoco.batch.Batch(self.model, num_envs, options.worker_threads())
         self._bind()
@@ -128,4 +127,4 @@ class NativePhysics:
 
     def like(self, num_envs: int) -> NativePhysics:
         """Return a new batch of the same model and options with `num_envs` simulations."""
-        return NativePhysics(num_envs, self._options, self._scene)
+        return NativePhysics(num_envs, self._options, self.model)

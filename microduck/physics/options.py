@@ -41,8 +41,11 @@ class PhysicsOptions:
     def __post_init__(self) -> None:
         for name in ("substeps", "iterations", "threads"):
             value = getattr(self, name)
-            if value is not None and not (isinstance(value, int) and value >= 1):
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
                 raise ConfigError(f"{name} is {value!r}; it must be a whole number of 1 or more")
+        for name in ("body_contacts", "low_cost_collisions"):
+            if not isinstance(getattr(self, name), bool):
+                raise ConfigError(f"{name} is {getattr(self, name)!r}; it must be True or False")
         if self.integrator is not None and self.integrator not in INTEGRATORS:
             raise ConfigError(f"integrator is {self.integrator!r}; choose one of {list(INTEGRATORS)}")
         if self.timestep is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import mujoco
@@ -34,7 +33,7 @@ class WarpPhysics:
         num_envs: number of simulations.
         options: how they are stepped.
         device: "cpu", "cuda" or "cuda:1" and so on.
-        scene: MJCF of the duck; None for the built-in one.
+        model: what `load_model` gives for motion only; None for the built-in duck.
 
     Raises:
         ConfigError: mujoco-warp is not installed, there is no such device, or the scene holds something that
@@ -42,11 +41,15 @@ class WarpPhysics:
     """
 
     def __init__(
-        self, num_envs: int, options: PhysicsOptions, device: str = "cpu", scene: Path | None = None
+        self,
+        num_envs: int,
+        options: PhysicsOptions,
+        device: str = "cpu",
+        model: mujoco.MjModel | None = None,
     ) -> None:
         self._wp, self._mjw = _libraries()
-        self.num_envs, self._options, self._scene = num_envs, options, scene
-        self.model = load_model(options, scene=scene, only_motion=True)
+        self.num_envs, self._options = num_envs, options
+        self.model = load_model(options, only_motion=True) if model is None else model
         self.substeps = options.substeps_for(self.model.opt.timestep)
         home = _find_device(self._wp, device)
         self._losses = _losses(self._mjw)
@@ -219,7 +222,7 @@ class WarpPhysics:
 
     def like(self, num_envs: int) -> WarpPhysics:
         """Return a new batch of the same model, options and device with `num_envs` simulations."""
-        return WarpPhysics(num_envs, self._options, str(self.device), self._scene)
+        return WarpPhysics(num_envs, self._options, str(self.device), self.model)
 
 
 def constraint_rows(model: mujoco.MjModel) -> int:

@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from hardware.errors import SceneError
 
 MOST_MEMBERS = 20_000
+"""Number of files, an order of magnitude above that of the upstream repository."""
 MOST_BYTES = 1 << 30
 """Size of all members together [bytes]."""
 

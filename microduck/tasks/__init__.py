@@ -16,16 +16,16 @@ from microduck.tasks.presets import (
     turning_task,
 )
 from microduck.tasks.stacking import stack_tasks
-from microduck.tasks.task import GAIT_FREQUENCY_HZ, RESET_NOISE_SCALE, MicroDuckTask, command_box
+from microduck.tasks.task import GAIT_FREQUENCY_HZ, JOINT_RESET_NOISE, MicroDuckTask, command_box
 from microduck.tasks.validation import validate
 
 __all__ = [
     "COMMAND_THRESHOLD",
     "GAIT_FREQUENCY_HZ",
     "GAIT_TERMS",
+    "JOINT_RESET_NOISE",
     "POSE_STD_MOVING",
     "POSE_STD_STANDING",
-    "RESET_NOISE_SCALE",
     "TURN_WEIGHT",
     "MicroDuckTask",
     "command_box",

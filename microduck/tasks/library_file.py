@@ -66,8 +66,8 @@ def load_library(path: str | Path, *, registry: RewardRegistry = REWARD_TERMS) -
     """Read a library, or a row as a library of one, and fit it to the registered terms.
 
     Terms that the archive does not know weigh zero, and parameters that it does not know take their defaults.
-    Archives that name no terms are read where their order is known: those of TorchRL and of this toolkit's
-    first release. One made under another contract loads with a warning.
+    Archives that name no terms are read where their order is known: those of TorchRL, and this toolkit's
+    oldest. One made under another contract loads with a warning.
 
     Args:
         path: the file.

@@ -18,10 +18,15 @@ POSE_STD_STANDING, POSE_STD_MOVING = 0.1, 0.5
 """Width of the pose term around STAND [rad]: tight when standing, loose when moving."""
 GAIT_TERMS = ("air_time", "swing_height", "phase_contact", "double_support")
 """Reward terms that shape steps; they have no say when standing or hopping."""
+# As in TorchRL's presets:
 TURN_WEIGHT = 2.0
+"""Weight of the yaw rate of a row that turns in place."""
 HOP_WEIGHTS = {"jump": 10.0, "launch": 30.0, "hop_rhythm": 1.0}
+"""Weights of the terms that make a hop."""
 DRIFT_WEIGHT = -5.0
+"""Weight of planar speed in a row that hops in place."""
 HOP_FREQUENCY_HZ = 2.0
+"""Frequency of the clock of a hop [Hz]."""
 
 
 def make_task(

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from hardware.errors import TaskError, TaskNameError
 
-RESET_NOISE_SCALE = 0.02
+JOINT_RESET_NOISE = 0.02
 """Default joint noise at reset [rad]."""
 GAIT_FREQUENCY_HZ = 1.8913
 """Default frequency of the gait clock at zero command [Hz]."""
@@ -33,7 +33,7 @@ ROW_SHAPES: Mapping[str, tuple[int, ...]] = {
 FIELD_DEFAULTS: Mapping[str, Any] = {
     "warm_start_velocity": (0.0, 0.0),
     "warm_start_fraction": 0.0,
-    "joint_reset_noise_scale": RESET_NOISE_SCALE,
+    "joint_reset_noise_scale": JOINT_RESET_NOISE,
     "gait_frequency_hz": GAIT_FREQUENCY_HZ,
     "gait_frequency_per_mps": 0.0,
     "yaw_rate_interval": (0.0, 0.0),
@@ -117,7 +117,7 @@ class MicroDuckTask(TensorClass):
         return super().__getitem__(self.names.index(index))
 
 
-# Archives state a class by its home; this is the one that users know, and those of release 0.1.0 state.
+# Archives state a class by its home; this is the one that users know, and that the oldest state.
 MicroDuckTask.__module__ = "microduck.tasks"
 
 

@@ -46,7 +46,7 @@ _HEAD_PARAMS = _words("head_pitch_target head_level_std")
 
 KNOWN_ORDERS = (
     TermOrder(
-        "this toolkit 0.1.0",
+        "this toolkit, before libraries named their terms",
         ("tracking", "yaw_rate", "head_level", *_GAIT, "termination", "speed_error", "heading_hold"),
         frozenset({*_GAIT_PARAMS, *_HEAD_PARAMS, "heading_std"}),
         {"heading_std": "heading_hold_std"},

@@ -10,7 +10,6 @@ from torchrl.envs.utils import check_env_specs
 from hardware.errors import CommandError, ConfigError, TaskError
 from hardware.joints import STAND
 from microduck.env import MicroDuckEnv
-from microduck.physics.model import load_model
 from microduck.physics.options import PhysicsOptions
 
 
@@ -162,7 +161,7 @@ def test_the_time_limit_truncates_and_does_not_terminate():
     assert not rollout["next", "terminated"].any()
 
 
-def test_a_diverged_simulation_is_terminated_counted_and_leaves_no_nan():
+def test_a_diverged_simulation_is_terminated_counted_told_of_and_leaves_no_nan(caplog):
     env = make(3)
     state = env.reset()
     env.physics.qvel[1, 0] = float("nan")
@@ -173,6 +172,34 @@ def test_a_diverged_simulation_is_terminated_counted_and_leaves_no_nan():
     assert after["fallen"].squeeze(-1).tolist() == [False, True, True]
     assert torch.isfinite(after["observation"]).all() and torch.isfinite(after["reward"]).all()
     assert env.divergences == 2
+    assert "2 simulation(s) diverged and are terminated: [1, 2]" in caplog.text
+    env.physics.qpos[0, 4] = float("inf")
+    assert env.step(after.set("action", torch.zeros(3, 14)))["next", "terminated"][0]
+    assert env.divergences == 3
+
+
+def test_feet_are_told_left_and_right():
+    env = make(1)
+    env.reset()
+    env.physics.qpos[0, 3:7] = torch.tensor([0.9962, 0.0872, 0.0, 0.0])  # rolled by 10 degrees, to the right
+    env.physics.refresh(torch.tensor([0]))
+    assert env.foot_contacts().tolist() == [[False, True]]
+    left, right = env.foot_heights()[0].tolist()
+    assert left - right == pytest.approx(0.0836 * 0.1736, abs=0.004)  # feet 84 mm apart, times sin 10 degrees
+
+
+def test_building_an_environment_repeats_under_one_torch_seed():
+    drawn = []
+    for _ in range(2):
+        torch.manual_seed(5)
+        env = MicroDuckEnv(num_envs=2)
+        drawn.append(torch.cat([env.reset()["observation"].reshape(-1), torch.rand(3)]))
+    assert torch.equal(*drawn)
+
+
+def test_a_step_before_the_first_reset_is_refused():
+    with pytest.raises(ConfigError, match="no duck has been reset yet; call reset"):
+        make(1)._step(TensorDict({"action": torch.zeros(1, 14)}, batch_size=[1]))
 
 
 def test_warm_start_pushes_along_the_command():
@@ -210,11 +237,6 @@ def test_the_heading_to_keep_turns_with_the_commanded_yaw_rate():
         state = env.step(state)["next"]
     yaw = float(env.features["heading"]) + 0.2  # 1 rad/s for 0.2 s was wanted
     assert abs(yaw) < 0.05  # and the duck has hardly turned
-
-
-def test_visual_geoms_are_left_out_of_the_physics():
-    assert load_model(only_motion=True).ngeom < load_model().ngeom
-    assert load_model(PhysicsOptions(substeps=10)).opt.timestep == pytest.approx(0.002)
 
 
 def test_nothing_returned_shares_memory_with_the_environment():

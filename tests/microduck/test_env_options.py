@@ -2,6 +2,7 @@ import logging
 
 import pytest
 import torch
+from torchrl.envs import MicroDuckEnv as Peer
 
 from hardware.errors import ConfigError, ContractError
 from microduck import EnvOptions, MicroDuckEnv, PhysicsOptions
@@ -28,6 +29,11 @@ from microduck import EnvOptions, MicroDuckEnv, PhysicsOptions
         ({"render_every": 0}, ConfigError, "render_every is 0"),
         ({"from_pixels": True, "render_width": 5000}, ConfigError, "a picture of 5000 x 64 is too large"),
         ({"camera_id": -1}, ConfigError, "camera_id is -1"),
+        ({"device": "mars"}, ConfigError, "device is 'mars'; choose cpu, or cuda with physics='warp'"),
+        ({"layout": ["sensor"]}, ConfigError, r"layout is \['sensor'\]; choose one of .'sensor', 'state'."),
+        ({"physics_options": None}, ConfigError, "physics_options is None; give PhysicsOptions"),
+        ({"diagnostics": "no"}, ConfigError, "diagnostics is 'no'; it must be True or False"),
+        ({"root": 5}, ConfigError, "root is 5; it must be the path of a folder, or None"),
         ({"number_of_envs": 3}, ConfigError, "no setting 'number_of_envs'; choose from .'num_envs'"),
     ],
 )
@@ -41,6 +47,8 @@ def test_a_bad_setting_is_refused_by_name_and_value(arguments, error, message):
     [
         ({"substeps": 0}, "substeps is 0"),
         ({"threads": -1}, "threads is -1"),
+        ({"threads": True}, "threads is True"),
+        ({"body_contacts": "yes"}, "body_contacts is 'yes'; it must be True or False"),
         ({"threads": 1.5}, "threads is 1.5"),
         ({"iterations": 0}, "iterations is 0"),
         ({"integrator": "euler"}, "integrator is 'euler'; choose one of .'Euler', 'RK4'"),
@@ -97,9 +105,22 @@ def test_what_torchrl_has_and_this_has_not_says_what_to_do(arguments, message):
 
 
 def test_class_constants_are_those_of_torchrl():
-    assert (MicroDuckEnv.NUM_JOINTS, MicroDuckEnv.OBSERVATION_DIM) == (14, 56)
-    assert (MicroDuckEnv.BODY_VELOCITY_START, MicroDuckEnv.COMMAND_START, MicroDuckEnv.GAIT_PHASE_START) == (
-        6, 9, 39,
-    )  # fmt: skip
-    assert (MicroDuckEnv.MIN_HEIGHT_RATIO, MicroDuckEnv.MIN_UPRIGHT) == (0.55, 0.35)
-    assert (MicroDuckEnv.GAIT_PHASE_OFFSET, MicroDuckEnv.GAIT_RAMP_DURATION_S) == (-1.5237, 0.4)
+    different = {
+        name: getattr(MicroDuckEnv, name)
+        for name, value in vars(Peer).items()
+        if name.isupper() and name not in ("REWARD_TERMS", "REWARD_PARAMS")
+        and getattr(MicroDuckEnv, name) != value
+    }  # fmt: skip
+    # 5 ms x 4 instead of 2 ms x 10, and the keys that TorchRL's later versions add.
+    assert set(different) <= {"FRAME_SKIP", "POSE_DIAGNOSTICS"}
+    assert MicroDuckEnv().frame_skip == MicroDuckEnv.FRAME_SKIP == 4
+    assert different["POSE_DIAGNOSTICS"][: len(Peer.POSE_DIAGNOSTICS)] == Peer.POSE_DIAGNOSTICS
+    assert MicroDuckEnv.TURN_WEIGHT == 2.0
+
+
+def test_torchrls_names_add_to_the_options_given():
+    table = EnvOptions(physics_options=PhysicsOptions(integrator="RK4", threads=1))
+    env = MicroDuckEnv(options=table, frame_skip=10)
+    assert env.options.physics_options == PhysicsOptions(integrator="RK4", threads=1, substeps=10)
+    with pytest.raises(ConfigError, match="num_workers is 4 and num_envs 2"):
+        MicroDuckEnv(options=EnvOptions(num_envs=2), num_workers=4)

@@ -5,8 +5,8 @@ from hardware.errors import ContractError
 from hardware.joints import JOINT_NAMES
 from microduck.env import MicroDuckEnv
 from microduck.gait import TORCHRL_GAINS, MicroDuckGait
+from microduck.gait_metrics import gait_metrics
 from microduck.learning.symmetry import Mirror
-from microduck.metrics import gait_metrics
 from microduck.tasks import stack_tasks
 
 

@@ -7,7 +7,8 @@ from torchrl.collectors.utils import split_trajectories
 
 from hardware.errors import TaskError
 from microduck.env import MicroDuckEnv
-from microduck.metrics import gait_metrics, planar_score, trajectory_metrics
+from microduck.gait_metrics import gait_metrics
+from microduck.metrics import planar_score, trajectory_metrics
 
 # Three episodes, of 2, 3 and 5 steps.
 EPISODES = {

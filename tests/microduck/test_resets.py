@@ -3,6 +3,7 @@ import math
 import pytest
 import torch
 from tensordict import TensorDict
+from torchrl.envs import RewardSum, TransformedEnv
 
 from hardware import rotations
 from hardware.errors import CommandError, ConfigError, TaskError
@@ -95,6 +96,28 @@ def test_a_state_no_duck_can_be_in_is_refused(key, value, message):
     given = env.get_state().select("qpos", "qvel").set(key, value)
     with pytest.raises(TaskError, match=message):
         env.reset(given, set_state=True)
+
+
+def test_set_state_without_a_whole_state_is_refused():
+    env = MicroDuckEnv(seed=0)
+    env.reset()
+    with pytest.raises(TaskError, match=r"set_state=True without \['qvel'\]; give qpos and qvel"):
+        env.reset(env.get_state().select("qpos"), set_state=True)
+
+
+def test_a_yaw_rate_given_at_reset_is_kept_through_wrappers_or_refused():
+    row = MicroDuckEnv.speed_range_task(yaw_rate_interval=(0.0, 1.0))
+    env = TransformedEnv(MicroDuckEnv(tasks=row, num_envs=2, layout="sensor", seed=0), RewardSum())
+    given = TensorDict({"yaw_rate_command": torch.tensor([[0.25], [1.0]])}, batch_size=[2])
+    seen = env.rollout(5, tensordict=env.reset(given), auto_reset=False)["next"]
+    assert seen["yaw_rate_command"][:, -1].tolist() == [[0.25], [1.0]]
+    assert seen["observation"][:, -1, 8].tolist() == [0.25, 1.0]
+    given["yaw_rate_command"][1] = 2.0
+    with pytest.raises(CommandError, match=r"yaw_rate = 2 is outside \[0, 1\]"):
+        env.reset(given)
+    given["yaw_rate_command"] = torch.zeros(2, 2)
+    with pytest.raises(TaskError, match=r"yaw_rate_command must have shape \(2, 1\), not \(2, 2\)"):
+        env.base_env.reset(given)
 
 
 def test_a_task_given_at_reset_raises_no_warning_about_states(recwarn):

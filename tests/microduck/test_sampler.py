@@ -9,7 +9,8 @@ from hardware.errors import ConfigError, TaskError, TaskNameError
 from microduck.env import MicroDuckEnv
 from microduck.gait import MicroDuckGait
 from microduck.metrics import trajectory_metrics
-from microduck.sampler import MicroDuckTaskSampler, SuccessTaskSampler
+from microduck.sampler import MicroDuckTaskSampler
+from microduck.success_sampler import SuccessTaskSampler
 
 
 def ducks(num_envs=4, **settings):

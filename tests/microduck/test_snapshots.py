@@ -43,10 +43,9 @@ def test_a_snapshot_goes_on_bit_for_bit_and_leaves_its_parent_alone(index):
     assert torch.equal(theirs, ours[:, rows])
 
 
-def test_writing_a_snapshot_back_replays_bit_for_bit():
+def test_writing_a_snapshot_back_replays_bit_for_bit_with_the_commands_drawn_on_the_way():
     env = make()
     env.reset()
-    env.episodes.steps_to_draw[:] = -1
     advance(env, random_actions(5, 12, 0))
     kept = env[:]
     actions = random_actions(5, 25, 1)
@@ -108,3 +107,17 @@ def test_what_does_not_fit_is_not_written_back():
         env[0] = make(1, layout="sensor")
     with pytest.raises(ConfigError, match="physics_options is"):
         env[0] = make(1, physics_options=PhysicsOptions(substeps=10))
+    with pytest.raises(ConfigError, match="diagnostics is True in the source and False here"):
+        env[0] = make(1, diagnostics=True)
+    with pytest.raises(ConfigError, match="the source has not been reset yet"):
+        env[0] = make(1)
+    heavier = [MicroDuckEnv.speed_range_task(0.1, 0.3, tracking_std=0.2), MicroDuckEnv.sidestep_task()]
+    with pytest.raises(ConfigError, match="or their numbers differ; build both from one library"):
+        env[0] = MicroDuckEnv(tasks=heavier)
+
+
+def test_a_snapshot_needs_no_scene_file_any_more(plain_scene):
+    env = MicroDuckEnv(plain_scene, seed=0)
+    env.reset()
+    plain_scene.unlink()
+    assert env[0].rollout(2)["observation"].shape == (1, 2, 56)

@@ -9,6 +9,7 @@ import torch
 from hardware.errors import ConfigError
 from microduck import MicroDuckEnv
 from microduck.physics import warp as warp_module
+from microduck.physics.model import load_model
 from microduck.physics.native import NativePhysics
 from microduck.physics.options import PhysicsOptions
 from microduck.physics.warp import WarpPhysics, constraint_rows
@@ -183,7 +184,7 @@ def test_a_scene_that_mujoco_warp_cannot_simulate_is_refused_by_name(ducks, tmp_
     text = BUILT_IN.read_text(encoding="utf-8")
     scene.write_text(text.replace("<default>", '<option><flag override="enable"/></option><default>', 1))
     with pytest.raises(ConfigError, match="cannot simulate this scene: mjENBL_OVERRIDE"):
-        WarpPhysics(1, PhysicsOptions(), scene=scene)
+        WarpPhysics(1, PhysicsOptions(), model=load_model(scene=scene, only_motion=True))
 
 
 @pytest.mark.parametrize("device", ["gpu", "cuda:99", "mps"])

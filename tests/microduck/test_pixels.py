@@ -8,9 +8,8 @@ from microduck import MicroDuckEnv
 
 
 def step(env):
-    return env.step(TensorDict({"action": torch.zeros(env.action_spec.shape)}, batch_size=env.batch_size))[
-        "next"
-    ]
+    action = torch.zeros(env.action_spec.shape)
+    return env.step(TensorDict({"action": action}, batch_size=env.batch_size))["next"]
 
 
 def test_pictures_have_the_size_asked_for_and_show_each_duck():

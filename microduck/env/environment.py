@@ -122,6 +122,11 @@ class MicroDuckEnv(TaskMethods, Snapshots, TorchRLConstants, EnvBase, metaclass=
         self.reward_spec = Unbounded(shape=(count, 1), device=device)
         self.full_done_spec = specs.flags(count, device)
 
+    def __repr__(self) -> str:
+        """Return what is simulated, at a glance."""
+        tasks = ", ".join(self.tasks.names)
+        return f"{type(self).__name__}(num_envs={self.num_envs}, layout={self.layout!r}, tasks=[{tasks}])"
+
     @property
     def layout(self) -> str:
         """Observation layout of `hardware.contract`."""
@@ -136,6 +141,16 @@ class MicroDuckEnv(TaskMethods, Snapshots, TorchRLConstants, EnvBase, metaclass=
     def max_episode_steps(self) -> int:
         """Control steps after which an episode is truncated."""
         return self.options.max_episode_steps
+
+    @property
+    def diagnostics(self) -> bool:
+        """Whether the `diagnostic_*` keys are given."""
+        return self.options.diagnostics
+
+    @property
+    def scene_path(self) -> Path:
+        """File of the scene."""
+        return self.scene or scene.BUILT_IN
 
     @property
     def frame_skip(self) -> int:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from hardware import contract, rotations
-from hardware.errors import TaskError
+from hardware.errors import CommandError, TaskError
 from hardware.joints import NUM_JOINTS
 from microduck.env.options import EnvOptions
 from microduck.env.task_rows import TaskRows
@@ -76,13 +76,11 @@ class Resets:
         task_id = self._task_id(ids, given)
         command = self._command(ids, given, task_id)
         qpos, qvel = self._pose(self._rows.of(task_id, *_POSE_FIELDS), command)
-        if set_state:
-            missing = [key for key in _STATE if key not in given]
-            if missing:
-                raise TaskError(
-                    f"set_state=True without {missing}; give qpos and qvel, and to the MicroDuckEnv itself, "
-                    "since TransformedEnv hands on no keys but those of state_spec"
-                )
+        missing = [key for key in _STATE if key not in given]
+        if set_state and len(missing) == 1:
+            raise TaskError(f"a state was given without {missing[0]}; give both {list(_STATE)}")
+        # TorchRL's batched environments ask for a state whenever a task is given; then there is none to take.
+        if set_state and not missing:
             qpos, qvel = (self._state(key, given[key], ids) for key in _STATE)
         phase = torch.full((len(ids),), contract.GAIT_PHASE_OFFSET, dtype=torch.float64, device=self.device)
         if self._options.reset_clock:
@@ -128,8 +126,20 @@ class Resets:
                     raise TaskError(f"{key} must have shape {shape}, not {tuple(given[key].shape)}")
                 command[:, columns], asked = given[key].to(self.device)[ids].float(), True
         if asked:
-            contract.check_command(command, self._rows.low[task_id], self._rows.high[task_id])
+            self._check_commands(ids, command, task_id)
         return command
+
+    def _check_commands(self, ids: Tensor, command: Tensor, task_id: Tensor) -> None:
+        low, high = self._rows.low[task_id], self._rows.high[task_id]
+        try:
+            contract.check_command(command, low, high)
+        except CommandError as error:
+            inside = ((command >= low - 1e-6) & (command <= high + 1e-6)).all(-1)
+            first = int((~inside).nonzero()[0])
+            raise CommandError(
+                f"{error} (environment {int(ids[first])} is on task {self._names[int(task_id[first])]!r}; "
+                "give task_id as well to choose its task)"
+            ) from error
 
     def _state(self, key: str, value: Tensor, ids: Tensor) -> Tensor:
         shape = (self._options.num_envs, _STATE[key])

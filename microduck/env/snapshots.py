@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -118,7 +117,8 @@ class Snapshots:
             TypeError: the index is a mask or no number.
         """
         ids = whole_ids(index, self.num_envs).to(self.physics.device)
-        twin = copy(self)
+        twin = type(self).__new__(type(self))
+        twin.__dict__.update(self.__dict__)
         twin.options = replace(self.options, num_envs=len(ids))
         for name in ("_input_spec", "_output_spec"):
             twin.__dict__.pop(name)  # shared with this environment until then
@@ -129,6 +129,15 @@ class Snapshots:
         twin._take(torch.arange(len(ids), device=self.physics.device), self, ids)
         twin.set_spec_lock_()
         return twin
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        """Return an independent environment that goes on from the present state of all ducks."""
+        return self[:]
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "an environment cannot be pickled; hand over a function that makes it, as ParallelEnv takes"
+        )
 
     def __setitem__(self, index: Any, source: Any) -> None:
         """Write the state of another environment into some ducks, such as one that `env[index]` returned.

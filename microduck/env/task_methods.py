@@ -21,8 +21,8 @@ class _Params:
 class TaskMethods:
     """Presets, stacking and the reward registry of one environment class.
 
-    A subclass starts with a copy of its parent's terms, or with those its body names as `REWARD_TERMS`; what
-    is registered on it stays its own.
+    A subclass starts with a copy of its parent's terms, or with those its body names as `REWARD_TERMS`. From
+    then on neither follows the other: what is registered on one stays there.
 
     Attributes:
         REWARD_TERMS: the terms a row of this class weighs, by name.
@@ -34,12 +34,12 @@ class TaskMethods:
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
+        if TaskMethods in cls.__bases__:
+            return  # the environment itself, whose terms are the toolkit's
         own: Mapping[str, Any] | None = cls.__dict__.get("REWARD_TERMS")
         cls.REWARD_TERMS = RewardRegistry.of(cls.REWARD_TERMS if own is None else own)
-        if (
-            "REWARD_PARAMS" in cls.__dict__
-        ):  # TorchRL's subclasses copy both tables; here one follows the other
-            del cls.REWARD_PARAMS
+        if "REWARD_PARAMS" in cls.__dict__:
+            del cls.REWARD_PARAMS  # TorchRL's subclasses copy both tables; here one follows the other
 
     @classmethod
     def register_reward(

@@ -25,8 +25,21 @@ Taker = Callable[[dict[str, Any], Any, EnvOptions], None]
 _POSITIONS = contract.offsets("state")
 
 
+_HOOKS = (
+    "_build_obs_dict",
+    "_compute_done",
+    "_compute_reward",
+    "_make_obs",
+    "_patch_xml",
+    "_prepare_ctrl",
+    "_sample_initial_state",
+    "reward_features",
+)
+"""Methods that subclasses of TorchRL's environment override, and that nothing calls here."""
+
+
 class TorchRLConstants:
-    """Class constants of TorchRL's MicroDuckEnv, for layout `state`."""
+    """Class constants of TorchRL's MicroDuckEnv, for layout `state`. They are for reading."""
 
     FRAME_SKIP: ClassVar[int] = 4
     RESET_NOISE_SCALE: ClassVar[float] = RESET_NOISE
@@ -58,6 +71,20 @@ class TorchRLConstants:
     MIN_UPRIGHT: ClassVar[float] = MIN_UPRIGHT
     POSE_DIAGNOSTICS: ClassVar[tuple[str, ...]] = diagnostics.NUMBERS
     FAILURE_DIAGNOSTICS: ClassVar[tuple[str, ...]] = diagnostics.FAILURES
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        for name, value in cls.__dict__.items():
+            if name in _HOOKS:
+                raise ConfigError(
+                    f"{cls.__name__} overrides {name}, which nothing calls here; register a reward term, or "
+                    "wrap the environment in a transform"
+                )
+            if name.isupper() and value != vars(TorchRLConstants).get(name, value):
+                raise ConfigError(
+                    f"{cls.__name__} sets {name} to {value!r}, which nothing would follow; give task rows "
+                    "and settings their own values instead"
+                )
 
 
 def translate(settings: Mapping[str, Any], base: EnvOptions) -> dict[str, Any]:

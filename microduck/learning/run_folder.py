@@ -66,9 +66,13 @@ class RunFolder:
             raise TrainingError(f"{self.path} is no training run; make one there with microduck train")
         return load_config(self.config_file)
 
-    def library(self) -> MicroDuckTask:
-        """Return the run's task library."""
-        return load_library(self.library_file)
+    def library(self, *, rewarded: bool = False) -> MicroDuckTask:
+        """Return the run's task library.
+
+        Args:
+            rewarded: whether rewards will be computed, so that every term must be registered.
+        """
+        return load_library(self.library_file, drop_unknown=not rewarded)
 
     def save_checkpoint(self, state: dict[str, Any]) -> None:
         """Write a checkpoint; the last one stays until the new one is whole."""

@@ -62,7 +62,7 @@ class Trainer:
     @classmethod
     def resume(cls, run: RunFolder, config: TrainConfig) -> Trainer:
         """Return a trainer at the last checkpoint of a run; its ducks begin new episodes."""
-        trainer = cls(run, config, run.library())
+        trainer = cls(run, config, run.library(rewarded=True))
         trainer._restore()
         return trainer
 

@@ -96,6 +96,16 @@ class Features(dict[str, Tensor]):
         self[name] = value
         return value
 
+    @property
+    def batch_size(self) -> torch.Size:
+        """The number of ducks, as a TensorDict tells it: (k,)."""
+        return self["upright"].shape
+
+    @property
+    def device(self) -> torch.device:
+        """Where the features are."""
+        return self["upright"].device
+
     def seal(self) -> None:
         """Refuse the simulator's features from now on, except those read already: its state moves on."""
         self._sealed = True

@@ -106,7 +106,9 @@ class RewardRegistry(Mapping[str, RewardTerm]):
         if not isinstance(name, str) or not name or "," in name:
             raise TaskError(f"{name!r} cannot name a reward term; give a string, not empty, without commas")
         if name in self:
-            raise TaskError(f"reward term {name!r} is registered already; choose another name")
+            raise TaskError(
+                f"reward term {name!r} is registered already; choose another name, or unregister it first"
+            )
         for key in params:
             if not key.isidentifier():
                 raise TaskError(f"{key!r} cannot name a parameter of term {name!r}; give a Python name")

@@ -173,7 +173,8 @@ def _chunks(source: Source) -> Iterator[bytes]:
                     raise TimeoutError(f"not done after {source.deadline:g} s")
     except (OSError, http.client.HTTPException) as problem:
         raise SceneError(
-            f"cannot download {source.url}: {problem}; try again, {_BUILT_IN_INSTEAD}"
+            f"cannot download {source.url}: {problem}; try again, name a "
+            f"checkout that you have as microduck_root, {_BUILT_IN_INSTEAD}"
         ) from problem
 
 

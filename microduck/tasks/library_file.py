@@ -62,7 +62,9 @@ def save_library(
             file.writestr(NOTES, json.dumps(notes))
 
 
-def load_library(path: str | Path, *, registry: RewardRegistry = REWARD_TERMS) -> MicroDuckTask:
+def load_library(
+    path: str | Path, *, registry: RewardRegistry = REWARD_TERMS, drop_unknown: bool = False
+) -> MicroDuckTask:
     """Read a library, or a row as a library of one, and fit it to the registered terms.
 
     Terms that the archive does not know weigh zero, and parameters that it does not know take their defaults.
@@ -72,6 +74,8 @@ def load_library(path: str | Path, *, registry: RewardRegistry = REWARD_TERMS) -
     Args:
         path: the file.
         registry: the reward terms.
+        drop_unknown: drop terms that are not registered, with a warning, even if a row weighs them; for those
+            who do not compute rewards.
 
     Raises:
         ArchiveError: the file is damaged, is no library, holds what it must not, or is of a newer schema.
@@ -80,7 +84,10 @@ def load_library(path: str | Path, *, registry: RewardRegistry = REWARD_TERMS) -
     data = read_bounded(Path(path), MAX_BYTES, ArchiveError)
     tree, notes = parse_archive(data, str(path)), parse_notes(data, str(path))
     try:
-        return stack_tasks(_rows(Leaves(tree), notes, registry), registry=registry)
+        rows = _rows(Leaves(tree), notes, registry)
+        if drop_unknown:
+            _weigh_unknown_zero(rows, registry)
+        return stack_tasks(rows, registry=registry)
     except (ArchiveError, TaskError) as error:
         raise type(error)(f"{path}: {error}") from error
 
@@ -106,6 +113,15 @@ def _rows(leaves: Leaves, notes: Mapping[str, Any] | None, registry: RewardRegis
         reward_terms=NonTensorStack(*terms),
         batch_size=[count],
     )
+
+
+def _weigh_unknown_zero(rows: MicroDuckTask, registry: RewardRegistry) -> None:
+    terms = rows.reward_terms[0].split(",")
+    unknown = [column for column, term in enumerate(terms) if term not in registry]
+    lost = [terms[column] for column in unknown if bool(rows.reward_weights[:, column].any())]
+    if lost:
+        _log.warning("reward terms %s are not registered here; rewards would lack them", lost)
+    rows.reward_weights[:, unknown] = 0
 
 
 def _stated_order(notes: Mapping[str, Any], terms: list[str], params: Mapping[str, Tensor]) -> TermOrder:

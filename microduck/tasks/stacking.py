@@ -64,10 +64,11 @@ def _rows(tasks: Any) -> list[MicroDuckTask]:
     items = list(tasks) if isinstance(tasks, Iterable) and not is_tensor_collection(tasks) else [tasks]
     wrong = [item for item in items if not isinstance(item, MicroDuckTask)]
     if wrong or not items:
-        found = f"{type(wrong[0]).__name__} {wrong[0]!r:.80}" if wrong else "nothing"
+        kind = type(wrong[0]) if wrong else None
+        found = f"{kind.__module__}.{kind.__name__} {wrong[0]!r:.80}" if kind else "nothing"
         raise TaskTypeError(
             f"a library is made of one or more MicroDuckTask rows, not of {found}; make rows with the "
-            "presets or make_task, or read an archive with load_library"
+            "presets or make_task of this toolkit, or read an archive with load_library"
         )
     return [row for item in items for row in _rows(item)]
 

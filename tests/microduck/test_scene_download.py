@@ -179,7 +179,10 @@ def test_download_that_ends_early_is_refused(cache, server, kept):
 
 def test_page_that_does_not_exist_is_reported_with_its_code(cache, server):
     server.answer = lambda handler: handler.send_error(404)
-    with pytest.raises(SceneError, match=r"404.*try again, or leave download"):
+    with pytest.raises(
+        SceneError,
+        match=r"404.*try again, name a checkout that you have as microduck_root, or leave download",
+    ):
         resolve_scene(root=cache, download=True)
 
 

@@ -1,3 +1,6 @@
+import copy
+import pickle
+
 import pytest
 import torch
 from tensordict import TensorDict
@@ -66,6 +69,16 @@ def test_some_ducks_take_over_from_another_environment():
     assert env.episodes.steps.tolist() == [0, 8, 0, 8, 0]
     assert torch.equal(env.get_state()[[0, 2, 4]]["qpos"], untouched["qpos"])
     assert torch.equal(env._rows.held["weights"][[1, 3]], other._rows.held["weights"])
+
+
+def test_a_deep_copy_is_a_snapshot_of_all_and_pickling_says_what_to_do():
+    env = make()
+    env.reset()
+    actions = random_actions(5, 3, 1)
+    twin = copy.deepcopy(env)
+    assert torch.equal(advance(twin, actions), advance(env, actions))
+    with pytest.raises(TypeError, match="cannot be pickled; hand over a function that makes it"):
+        pickle.dumps(env)
 
 
 def test_a_snapshot_can_be_reset_and_rolled_out_like_any_environment():

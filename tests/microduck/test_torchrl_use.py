@@ -18,7 +18,8 @@ from torchrl.envs import (
 from torchrl.envs.utils import RandomPolicy, check_env_specs
 from torchrl.record import VideoRecorder
 
-from microduck import MicroDuckEnv, MicroDuckTaskSampler
+from hardware.errors import ConfigError, TaskError
+from microduck import MicroDuckEnv, MicroDuckTaskSampler, load_library, save_library
 
 
 def make(num_envs=2, **settings):
@@ -110,6 +111,34 @@ def test_a_subclass_that_copies_torchrls_tables_keeps_its_terms_to_itself():
         2,
         1,
     )  # what is built stays as it was
+
+
+def test_a_term_registered_on_the_environment_is_the_toolkits_and_is_kept_in_archives(tmp_path):
+    @MicroDuckEnv.register_reward("glide", glide_scale=2.0)
+    def glide(features, params):
+        return torch.zeros(features.batch_size, device=features.device) + params["glide_scale"]
+
+    try:
+        save_library(MicroDuckEnv.standing_task(reward_weights={"glide": 5.0}), tmp_path / "glide.tdz")
+        env = MicroDuckEnv(tasks=load_library(tmp_path / "glide.tdz"), diagnostics=True)
+        assert float(env.rollout(1)["next", "diagnostic_reward_glide"]) == pytest.approx(5.0 * 2.0 * 0.02)
+    finally:
+        unregister = MicroDuckEnv.unregister_reward
+        unregister("glide")
+    with pytest.raises(TaskError, match="'glide', which task 'standing' weighs 5, is not registered"):
+        load_library(tmp_path / "glide.tdz")
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"_compute_reward": lambda self: None}, "Own overrides _compute_reward, which nothing calls here"),
+        ({"MIN_UPRIGHT": 0.9}, "Own sets MIN_UPRIGHT to 0.9, which nothing would follow"),
+    ],
+)
+def test_what_torchrls_subclasses_may_change_and_ours_may_not_is_refused(body, message):
+    with pytest.raises(ConfigError, match=message):
+        type(MicroDuckEnv)("Own", (MicroDuckEnv,), body)
 
 
 def test_the_example_of_torchrls_documentation_runs():

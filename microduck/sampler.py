@@ -152,6 +152,9 @@ class MicroDuckTaskSampler(Transform):
             self.task_ids = places(self._ids, names)
 
     def _reset_env_preprocess(self, tensordict: TensorDictBase | None) -> TensorDictBase:
+        if tensordict is not None and self.task_id_key in tensordict:
+            # It comes from an episode's step: the command in it belongs to the task before.
+            tensordict = tensordict.exclude("command", "yaw_rate_command")
         env = self.parent
         if tensordict is None:
             tensordict = TensorDict(batch_size=env.batch_size, device=env.device)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import mujoco
 from torchrl.envs import EnvBase
 from torchrl.envs import MicroDuckEnv as Peer
 
@@ -101,10 +102,12 @@ def _compare(path: Path, peer: EnvBase, best: Setting, rounds: int, notify: Noti
 @contextmanager
 def _peers_scene() -> Iterator[Path]:
     """Give the built-in duck with TorchRL's physics step."""
-    text = BUILT_IN.read_text(encoding="utf-8")
+    spec = mujoco.MjSpec.from_file(str(BUILT_IN))
+    spec.option.timestep = PEER_TIMESTEP
+    spec.compile()
     with TemporaryDirectory() as folder:
         path = Path(folder, "duck.xml")
-        path.write_text(text.replace('timestep="0.005"', f'timestep="{PEER_TIMESTEP}"'), encoding="utf-8")
+        path.write_text(spec.to_xml(), encoding="utf-8")
         yield path
 
 

@@ -39,6 +39,8 @@ NUMBERS = (
     "heading",
 )
 """Of each step, (num_envs, 1) float32, in SI units and radians."""
+WHEREABOUTS = ("diagnostic_position_x", "diagnostic_position_y", "diagnostic_heading", "diagnostic_time")
+"""Of `NUMBERS`, those that tell where and when the duck is."""
 FAILURES = ("height", "upright", "nonfinite")
 """Why an episode was terminated, (num_envs, 1) bool, as `diagnostic_<name>_failure`."""
 

@@ -15,7 +15,8 @@ from torchrl.data import Composite, Unbounded
 from torchrl.envs import EnvBase
 
 from hardware import contract, rotations
-from hardware.errors import ConfigError
+from hardware.errors import ConfigError, DuckError
+from hardware.joints import NUM_JOINTS
 from microduck import metrics, scene
 from microduck.env import diagnostics, specs
 from microduck.env.episode import Episodes
@@ -189,13 +190,21 @@ class MicroDuckEnv(TaskMethods, Snapshots, TorchRLConstants, EnvBase, metaclass=
         ids = self._asked(tensordict)
         if len(ids):
             given = {} if tensordict is None else tensordict
-            self._begin(ids, self._resets.draw(ids, given, bool(kwargs.get("set_state"))))
+            self._begin(ids, self._drawn(ids, given, bool(kwargs.get("set_state"))))
             fresh = self._first_look(ids)
             self._seen = fresh if len(ids) == self.num_envs else with_rows(self._seen, ids, fresh)
         out = self._seen.clone()
         for name in specs.FLAGS:
             out.set(name, torch.zeros(self.num_envs, 1, dtype=torch.bool, device=self.physics.device))
         return out
+
+    def _drawn(self, ids: Tensor, given: Any, set_state: bool) -> Start:
+        before = self.rng_state
+        try:
+            return self._resets.draw(ids, given, set_state)
+        except DuckError:
+            self.rng_state = before  # a refused request changes nothing
+            raise
 
     def _asked(self, tensordict: TensorDictBase | None) -> Tensor:
         """Return which ducks a reset is for."""
@@ -243,8 +252,7 @@ class MicroDuckEnv(TaskMethods, Snapshots, TorchRLConstants, EnvBase, metaclass=
     def _step(self, tensordict: TensorDictBase) -> TensorDictBase:
         if self._seen.is_empty():
             raise ConfigError("no duck has been reset yet; call reset() before step()")
-        episodes, action = self.episodes, tensordict["action"].to(torch.float32, copy=True)
-        _check_action(action)
+        episodes, action = self.episodes, _checked(tensordict["action"], self.num_envs)
         self.physics.step(self._action_map.joint_targets(action))
         broken = self._put_back_diverged()
         episodes.steps += 1
@@ -260,6 +268,8 @@ class MicroDuckEnv(TaskMethods, Snapshots, TorchRLConstants, EnvBase, metaclass=
         if self.options.diagnostics:
             out.update(self._diagnose(features, weighted))
             out.set("diagnostic_nonfinite_failure", broken.unsqueeze(-1))
+            for name in diagnostics.WHEREABOUTS:  # a duck that was put back has not travelled
+                out[name][broken] = self._seen[name][broken]
         if self.options.from_pixels:
             out.set("pixels", self._pictures.after_step(self.physics.qpos))
         self._seen = out.clone()
@@ -281,6 +291,7 @@ class MicroDuckEnv(TaskMethods, Snapshots, TorchRLConstants, EnvBase, metaclass=
             qpos = self.physics.stand_qpos.repeat(len(ids), 1)
             self.physics.reset(ids, qpos, torch.zeros_like(self.physics.qvel[ids]))
             self.physics.refresh(ids)
+            self.episodes.foot_positions[ids] = self.physics.foot_positions()[ids, :, :2].float()
         return broken
 
     def _draw_due_commands(self) -> None:
@@ -322,10 +333,12 @@ class MicroDuckEnv(TaskMethods, Snapshots, TorchRLConstants, EnvBase, metaclass=
 
     def foot_contacts(self) -> Tensor:
         """Return which feet touch anything, left and right, (num_envs, 2) bool."""
+        self.physics.refresh(torch.arange(self.num_envs, device=self.physics.device))
         return self.physics.contacts()
 
     def foot_heights(self) -> Tensor:
         """Return the heights of the left and right foot site, (num_envs, 2) [m]."""
+        self.physics.refresh(torch.arange(self.num_envs, device=self.physics.device))
         return self.physics.foot_positions()[..., 2].float()
 
     def render(
@@ -351,13 +364,25 @@ class MicroDuckEnv(TaskMethods, Snapshots, TorchRLConstants, EnvBase, metaclass=
         super().close(raise_if_closed=raise_if_closed)
 
 
-def _check_action(action: Tensor) -> None:
+def _checked(action: Tensor, count: int) -> Tensor:
+    """Return a copy of the actions (count, 14) as float32.
+
+    Raises:
+        ConfigError: they have another shape, or one is no finite real number of at most `MAX_ACTION`.
+    """
+    if tuple(action.shape) != (count, NUM_JOINTS) or action.is_complex():
+        raise ConfigError(
+            f"action is {action.dtype} of shape {tuple(action.shape)}; it must be {(count, NUM_JOINTS)} "
+            "real numbers"
+        )
+    action = action.to(torch.float32, copy=True)
     wrong = ~(action.abs().amax(-1) <= MAX_ACTION)  # NaN compares false
     if bool(wrong.any()):
         rows = wrong.nonzero().squeeze(-1).tolist()
         raise ConfigError(
             f"action of environments {rows} is not finite or beyond +-{MAX_ACTION:g}; check the policy"
         )
+    return action
 
 
 def _make_physics(options: EnvOptions, path: Path | None) -> Physics:

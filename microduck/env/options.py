@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from math import isfinite, pi
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +125,8 @@ class EnvOptions:
     @property
     def torch_device(self) -> torch.device:
         """The torch device of the tensors."""
-        return torch.device(self.device or "cpu")
+        device = torch.device(self.device or "cpu")
+        return torch.device("cpu") if device.type == "cpu" else device  # an index makes another device of it
 
     def with_settings(self, settings: Mapping[str, Any]) -> EnvOptions:
         """Return these options with some of them replaced.
@@ -140,9 +142,9 @@ class EnvOptions:
 
 
 def _whole(name: str, value: Any, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ConfigError(f"{name} is {value!r}; it must be a whole number of {least} or more")
+    if isinstance(value, bool) or not isinstance(value, Integral) or not least <= int(value) < 2**63:
+        raise ConfigError(f"{name} is {value!r}; it must be a whole number of {least} or more, below 2^63")
 
 
 def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+    return isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)

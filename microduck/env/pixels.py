@@ -64,6 +64,15 @@ class Pictures:
             self._last[ids] = fresh
         return fresh
 
+    def take(self, ids: Tensor, source: Pictures, rows: Tensor) -> None:
+        """Take the last pictures of ducks `rows` (k,) of `source` for those of ducks `ids` (k,)."""
+        if source._last is None:
+            return
+        if self._last is None:
+            self._last, self._age = source._last[rows].clone(), source._age
+        else:
+            self._last[ids] = source._last[rows]
+
     def close(self) -> None:
         """Give the graphics memory back."""
         for renderer in self._renderers.values():

@@ -152,6 +152,9 @@ class Resets:
         if bool(wrong.any()):
             rows = ids[wrong].tolist()
             raise TaskError(f"{key} of environments {rows} is not finite or holds no unit quaternion")
+        if key == "qpos":
+            norm = value[:, 3:7].norm(dim=-1, keepdim=True)
+            value[:, 3:7] /= torch.where((norm - 1).abs() > 1e-9, norm, 1.0)  # a state comes back bit for bit
         return value
 
     def _pose(self, rows: Mapping[str, Tensor], command: Tensor) -> tuple[Tensor, Tensor]:

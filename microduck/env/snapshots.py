@@ -13,6 +13,7 @@ from torch import Tensor
 from hardware.errors import ConfigError
 from microduck.env.episode import Episodes
 from microduck.env.options import EnvOptions
+from microduck.env.pixels import Pictures
 from microduck.env.task_rows import TaskRows
 from microduck.physics.base import Physics
 from microduck.tasks import MicroDuckTask
@@ -25,8 +26,10 @@ def whole_ids(index: Any, count: int) -> Tensor:
         IndexError: there is no such duck, or none at all.
         TypeError: the index is a mask or holds no whole numbers.
     """
-    everything = torch.arange(count)
-    chosen = everything[index] if isinstance(index, slice) else _numbers(index).reshape(-1)
+    if isinstance(index, slice):
+        chosen = torch.tensor(range(count)[index], dtype=torch.int64)  # torch knows no negative steps
+    else:
+        chosen = _numbers(index).reshape(-1)
     if not len(chosen):
         raise IndexError(f"index {index!r} means none of the {count} ducks; choose 0 to {count - 1}")
     outside = chosen[(chosen < -count) | (chosen >= count)]
@@ -98,6 +101,7 @@ class Snapshots:
     rng_state: Tensor
     _rows: TaskRows
     _seen: TensorDictBase
+    _pictures: Pictures
     _adopt: Callable[[Physics], None]
     set_spec_lock_: Callable[..., Any]
 
@@ -152,8 +156,12 @@ class Snapshots:
         """
         ids = whole_ids(index, self.num_envs).to(self.physics.device)
         check_alike(self, source, len(ids))
+        if len(ids.unique()) < len(ids):
+            raise ConfigError(f"index {index!r} means a duck twice; name each once")
+        if self._seen.is_empty() and len(ids) < self.num_envs:
+            raise ConfigError("this environment has not been reset yet; reset it first, or write all ducks")
         self._take(ids, source, torch.arange(len(ids), device=self.physics.device))
-        if len(ids.unique()) == self.num_envs:
+        if len(ids) == self.num_envs:
             self.rng_state = source.rng_state
 
     def _take(self, ids: Tensor, source: Any, rows: Tensor) -> None:
@@ -161,6 +169,7 @@ class Snapshots:
         self.physics.load(ids, source.physics.save(rows))
         self.episodes.put(ids, source.episodes.take(rows))
         self._rows.hand_out(ids, self.episodes.task_id[ids])
+        self._pictures.take(ids, source._pictures, rows)
         if self._seen.is_empty():
             self._seen = source._seen[rows].clone()
         elif not source._seen.is_empty():

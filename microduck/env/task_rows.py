@@ -53,9 +53,9 @@ class TaskRows:
         weights = library.reward_weights[:, self.columns] * torch.tensor(seconds)
         numbers = {name: getattr(library, name) for name in _FIELDS}
         table = {"weights": weights, **numbers, **dict(library.params.items())}
-        self._table = {name: column.to(device) for name, column in table.items()}
+        self._table = {name: column.to(device, copy=True) for name, column in table.items()}
         self.low, self.high = (corner.to(device) for corner in command_box(library))
-        self.shares = library.weight.to(device)
+        self.shares = library.weight.to(device, copy=True)
         first = torch.zeros(num_envs, dtype=torch.int64, device=device)
         self.held = self.of(first)
 
@@ -69,7 +69,13 @@ class TaskRows:
             return features["upright"].new_zeros(len(features["upright"]), 0)
         held = {name: column[rows] for name, column in self.held.items()}
         columns = [self._value(name, features, held) for name in self.terms]
-        return torch.stack(columns, dim=-1) * held["weights"]
+        weighted = torch.stack(columns, dim=-1) * held["weights"]
+        if not bool(torch.isfinite(weighted).all()):
+            bad = [
+                name for name, column in zip(self.terms, columns, strict=True) if not column.isfinite().all()
+            ]
+            raise TaskError(f"reward terms {bad} returned NaN or infinity; keep their divisors from zero")
+        return weighted
 
     def _value(self, name: str, features: Features, params: Mapping[str, Tensor]) -> Tensor:
         try:
@@ -78,12 +84,12 @@ class TaskRows:
             known = sorted(features.known())
             raise TaskError(f"reward term {name!r} asks for {error}; features are {known}") from error
         count = len(features["upright"])
-        if value.shape != (count,):
+        if not isinstance(value, Tensor) or value.shape != (count,) or value.is_complex():
+            found = f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
             raise TaskError(
-                f"reward term {name!r} returned shape {tuple(value.shape)}; one value per environment, "
-                f"({count},), is needed"
+                f"reward term {name!r} returned {found}; one value per environment, ({count},), is needed"
             )
-        return value
+        return value.float()
 
     def of(self, task_id: Tensor, *names: str) -> dict[str, Tensor]:
         """Return the rows of tasks `task_id` (k,), or some fields of them, each value (k, ...)."""

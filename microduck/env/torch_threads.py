@@ -7,6 +7,7 @@ operations in a step waits for a thread to wake.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
@@ -15,17 +16,36 @@ import torch
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
+_lock = threading.Lock()
+_inside = 0
+_usual = 1
+
 
 def on_one_thread(method: Method) -> Method:
     """Return `method` so that torch uses one thread within it, and as many as before afterwards."""
 
     @wraps(method)
     def alone(*arguments: Any, **keywords: Any) -> Any:
-        before = torch.get_num_threads()
-        torch.set_num_threads(1)
+        _enter()
         try:
             return method(*arguments, **keywords)
         finally:
-            torch.set_num_threads(before)
+            _leave()
 
     return alone  # type: ignore[return-value]  # a wrapped method has the method's type
+
+
+def _enter() -> None:
+    global _inside, _usual  # noqa: PLW0603  (torch's setting is global as well)
+    with _lock:
+        if not _inside:  # else this is the one that another thread's step has set
+            _usual = torch.get_num_threads()
+        _inside += 1
+        torch.set_num_threads(1)
+
+
+def _leave() -> None:
+    global _inside  # noqa: PLW0603
+    with _lock:
+        _inside -= 1
+        torch.set_num_threads(_usual)

@@ -39,7 +39,7 @@ def load_model(
         ConfigError: the scene cannot be read, is not the duck that the contract describes, or has a timestep
             of which no whole number makes a control period.
     """
-    path = scene or BUILT_IN
+    path = BUILT_IN if scene is None else scene.resolve()
     with _naming(path):
         spec = mujoco.MjSpec.from_file(str(path))
     _apply(spec, options)

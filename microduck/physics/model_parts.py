@@ -21,6 +21,8 @@ HEAD_SITE = "head_imu"
 
 SIZE = (21, 20, 14)
 """nq, nv and nu of a free base with fourteen driven hinges."""
+UPRIGHT_IN_STAND = 0.9
+"""Least cosine of the tilt of a scene's STAND."""
 POSE_TOLERANCE = 1e-4
 """Largest difference of a STAND angle from the contract's [rad]; policies act and observe relative to it."""
 RANGE_TOLERANCE = 1e-3
@@ -65,7 +67,12 @@ def complete(spec: mujoco.MjSpec, model: mujoco.MjModel) -> bool:
     Returns:
         Whether anything was added, so that `spec` must be compiled again.
     """
-    missing = {name: ends for name, ends in _contact_sensors(model).items() if spec.sensor(name) is None}
+    wanted = _contact_sensors(model)
+    for name in wanted:
+        sensor = spec.sensor(name)
+        if sensor is not None and sensor.type != mujoco.mjtSensor.mjSENS_CONTACT:
+            raise ConfigError(f"the scene's sensor {name} is no contact sensor; rename it")
+    missing = {name: ends for name, ends in wanted.items() if spec.sensor(name) is None}
     for name, ends in missing.items():
         spec.add_sensor(name=name, type=mujoco.mjtSensor.mjSENS_CONTACT, intprm=_COUNT_ONLY, **ends)
     headless = spec.site(HEAD_SITE) is None
@@ -98,6 +105,13 @@ def _check_stand(model: mujoco.MjModel, scene: Path) -> None:
     key = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_KEY, STAND_KEY)
     if key < 0:
         raise ConfigError(f"{scene} has no keyframe {STAND_KEY}; episodes start from it")
+    base = model.key_qpos[key, :7]
+    upright = 1 - 2 * (base[4] ** 2 + base[5] ** 2)
+    if not (0 < base[2] < 1 and abs(np.linalg.norm(base[3:]) - 1) < 1e-3 and upright > UPRIGHT_IN_STAND):
+        raise ConfigError(
+            f"{scene} has a keyframe {STAND_KEY} with the base at {base.tolist()}; it must stand upright, "
+            "with a unit quaternion and less than 1 m high"
+        )
     angles, controls = model.key_qpos[key, 7:], model.key_ctrl[key]
     for what, values in (("joints", angles), ("controls", controls if controls.any() else STAND)):
         wrong = np.flatnonzero(~(np.abs(values - STAND) <= POSE_TOLERANCE))

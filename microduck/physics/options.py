@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral, Real
 
 from hardware.contract import CONTROL_PERIOD_S
 from hardware.errors import ConfigError
@@ -41,14 +42,17 @@ class PhysicsOptions:
     def __post_init__(self) -> None:
         for name in ("substeps", "iterations", "threads"):
             value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-                raise ConfigError(f"{name} is {value!r}; it must be a whole number of 1 or more")
+            whole = isinstance(value, Integral) and not isinstance(value, bool) and 1 <= int(value) < 2**31
+            if value is not None and not whole:
+                raise ConfigError(f"{name} is {value!r}; it must be a whole number of 1 or more, below 2^31")
         for name in ("body_contacts", "low_cost_collisions"):
             if not isinstance(getattr(self, name), bool):
                 raise ConfigError(f"{name} is {getattr(self, name)!r}; it must be True or False")
         if self.integrator is not None and self.integrator not in INTEGRATORS:
             raise ConfigError(f"integrator is {self.integrator!r}; choose one of {list(INTEGRATORS)}")
         if self.timestep is not None:
+            if not isinstance(self.timestep, Real):
+                raise ConfigError(f"timestep is {self.timestep!r}; it must be a number of seconds")
             steps = steps_in_period(self.timestep)
             if self.substeps not in (None, steps):
                 raise ConfigError(

@@ -81,7 +81,8 @@ class RewardRegistry(Mapping[str, RewardTerm]):
     ) -> Callable[[TermFunction], TermFunction]:
         """Return a decorator that appends a term.
 
-        Rows made before weigh it zero; make a row anew to give it a weight.
+        Rows made before weigh it zero; make a row anew to give it a weight. The function must not write into
+        what it gets.
 
         Args:
             name: name of the term, new and without commas.

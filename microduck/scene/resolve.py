@@ -11,7 +11,7 @@ import hardware
 from hardware.errors import ConfigError, SceneError
 from microduck.scene.download import COMMIT, MODEL_FOLDER, SCENE_FILE, Source, fetch, verify
 
-BUILT_IN = Path(hardware.__file__).with_name("duck.xml")
+BUILT_IN = Path(hardware.__file__).with_name("duck.xml").resolve()
 """The built-in duck, in primitive shapes."""
 UPSTREAM = "upstream"
 """As `microduck_root`: Pollen Robotics' own model, wherever it is found."""

@@ -106,6 +106,26 @@ def test_the_reason_of_an_ending_is_told():
     assert seen["terminated"].squeeze(-1).tolist() == [True, True, True, False, False, False]
 
 
+def test_a_duck_that_diverges_has_not_travelled():
+    env = build()
+    env.reset()
+    env.physics.qpos[:, 0] = 2.0
+    seen = step(env, torch.zeros(6, 14))
+    env.physics.qvel[2, 0] = math.nan
+    env.physics.qvel[3, 0] = 1e5  # finite, but no duck is so fast
+    after = step(env, torch.zeros(6, 14))
+    assert after["diagnostic_nonfinite_failure"].squeeze(-1).tolist() == [
+        False,
+        False,
+        True,
+        True,
+        False,
+        False,
+    ]
+    for name in ("position_x", "position_y", "heading", "time"):
+        assert torch.equal(after[f"diagnostic_{name}"][2:4], seen[f"diagnostic_{name}"][2:4])
+
+
 def test_diagnostics_change_nothing_else():
     plain = MicroDuckEnv(
         tasks=[MicroDuckEnv.tracking_task(0.2), MicroDuckEnv.jump_task()], num_envs=6, seed=0

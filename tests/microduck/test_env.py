@@ -7,7 +7,7 @@ from tensordict import TensorDict
 from torchrl.envs import RewardSum, StepCounter, TransformedEnv
 from torchrl.envs.utils import check_env_specs
 
-from hardware.errors import CommandError, ConfigError, TaskError
+from hardware.errors import CommandError, ConfigError, FeatureError, TaskError
 from hardware.joints import STAND
 from microduck.env import MicroDuckEnv
 from microduck.physics.options import PhysicsOptions
@@ -280,6 +280,80 @@ def test_a_faulty_reward_term_is_named(function, message):
     env = Clumsy(tasks=Clumsy.standing_task(), num_envs=2, seed=0)
     with pytest.raises(TaskError, match=message):
         env.rollout(1)
+
+
+@pytest.mark.parametrize("shape", [(2, 1), (2, 13), (1, 14), (2, 14, 1)])
+def test_an_action_of_another_shape_is_refused_before_anything_moves(shape):
+    env = make(2)
+    env.reset()
+    before = env.get_state()
+    with pytest.raises(ConfigError, match=r"it must be \(2, 14\) real numbers"):
+        env._step(TensorDict({"action": torch.zeros(shape)}, batch_size=shape[:1]))
+    assert torch.equal(env.get_state()["qpos"], before["qpos"])
+
+
+def test_a_term_that_is_not_finite_is_named_and_other_precisions_become_float32():
+    class Own(MicroDuckEnv):
+        pass
+
+    Own.register_reward("wild", weight=1.0, wild_scale=1.0)(
+        lambda features, params: (features["upright"] / params["wild_scale"]).double()
+    )
+    env = Own(tasks=Own.standing_task(), num_envs=2, seed=0)
+    assert env.rollout(1)["next", "reward"].dtype == torch.float32
+    with pytest.raises(TaskError, match=r"reward terms \['wild'\] returned NaN or infinity"):
+        Own(tasks=Own.standing_task(wild_scale=0.0), num_envs=2, seed=0).rollout(1)
+
+
+def test_changing_the_library_in_place_changes_no_running_environment():
+    env, other = (make(2) for _ in range(2))
+    env.tasks.gait_frequency_hz.fill_(9.0)
+    env.tasks.weight.copy_(torch.tensor([0.0, 1.0]))
+    assert torch.equal(scripted(env, 5), scripted(other, 5))
+
+
+def test_features_of_the_simulator_end_with_their_step():
+    env = make(2)
+    state = env.reset()
+    env.step(state.set("action", torch.zeros(2, 14)))
+    with pytest.raises(FeatureError, match="'foot_tilt' was not computed in this step"):
+        env.features["foot_tilt"]
+
+
+def test_features_compare_with_the_step_before():
+    seen = []
+
+    class Watching(MicroDuckEnv):
+        pass
+
+    @Watching.register_reward("watch", weight=1.0)
+    def watch(features, params):
+        seen.append(
+            {key: features[key].clone() for key in ("foot_velocity", "previous_contacts", "contacts")}
+        )
+        return features["upright"]
+
+    env = Watching(tasks=Watching.standing_task(), seed=0)
+    env.reset()
+    env.physics.qpos[0, 2] += 0.01  # dropped from a centimetre
+    env.physics.qvel[0, :3] = torch.tensor([0.3, 0.0, 0.0])
+    for _ in range(6):
+        env.step(TensorDict({"action": torch.zeros(1, 14)}, batch_size=[1]))
+    assert not seen[0]["foot_velocity"].any() and not seen[0]["previous_contacts"].any()
+    assert seen[1]["foot_velocity"][0, :, 0].tolist() == pytest.approx([0.3, 0.3], abs=0.05)
+    landed = next(i for i, step in enumerate(seen) if step["contacts"].any())
+    assert landed > 0 and not seen[landed]["previous_contacts"].any()
+    assert torch.equal(seen[landed + 1]["previous_contacts"], seen[landed]["contacts"])
+
+
+def test_the_heading_to_keep_goes_round():
+    row = MicroDuckEnv.make_task((0, 0), (0, 0), name="turn", yaw_rate_interval=(3.0, 3.0))
+    env = MicroDuckEnv(tasks=row, seed=0)
+    env.reset()
+    for _ in range(120):  # 7.2 rad wanted, none turned: 0.917 rad short of a whole turn back
+        env.physics.reset(torch.tensor([0]), env.physics.stand_qpos[None], torch.zeros(1, 20))
+        env.step(TensorDict({"action": torch.zeros(1, 14)}, batch_size=[1]))
+    assert float(env.features["heading"]) == pytest.approx(2 * math.pi - 7.2, abs=0.02)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -1e30])

@@ -100,6 +100,30 @@ def test_a_state_no_duck_can_be_in_is_refused(key, value, message):
         env.reset(given, set_state=True)
 
 
+def test_a_quaternion_of_another_length_means_the_same_rotation():
+    env = MicroDuckEnv(seed=0)
+    env.reset()
+    given = env.get_state().select("qpos", "qvel")
+    given["qpos"][0, 3:7] = 2 * torch.tensor([math.cos(0.2), math.sin(0.2), 0.0, 0.0])  # a roll of 0.4 rad
+    gravity = env.reset(given, set_state=True)["observation"][0, :3]
+    assert gravity.tolist() == pytest.approx([0.0, -math.sin(0.4), -math.cos(0.4)], abs=1e-6)
+
+
+def test_a_refused_reset_draws_nothing():
+    env, other = (MicroDuckEnv(tasks=walk(), num_envs=2, seed=0) for _ in range(2))
+    with pytest.raises(CommandError):
+        env.reset(TensorDict({"command": torch.full((2, 2), 9.0)}, batch_size=[2]))
+    assert torch.equal(env.reset()["observation"], other.reset()["observation"])
+
+
+def test_no_warm_start_under_a_command_that_counts_as_standing():
+    row = MicroDuckEnv.make_task((0.005, 0), (0.005, 0), name="hardly", warm_start_fraction=1.0,
+                                 warm_start_velocity=(0.2, 0.2))  # fmt: skip
+    env = MicroDuckEnv(tasks=row, num_envs=20, seed=0)
+    env.reset()
+    assert env.physics.qvel[:, 0].abs().max() <= 0.02
+
+
 def test_set_state_without_a_whole_state_is_refused():
     env = MicroDuckEnv(seed=0)
     env.reset()

@@ -319,3 +319,14 @@ def test_records_that_make_no_sense_are_refused():
     appended(sampler)
     with pytest.raises(TaskError, match=r"scores are \[1.5\]; they must be in \[0, 1\]"):
         record(sampler, (0, 1.5))
+
+
+def test_a_reset_after_an_episode_draws_a_command_for_the_new_task():
+    rows = [MicroDuckEnv.tracking_task(0.1), MicroDuckEnv.standing_task()]
+    env = TransformedEnv(
+        MicroDuckEnv(tasks=rows, num_envs=8, seed=0), MicroDuckTaskSampler([1.0, 1.0], seed=0)
+    )
+    state = env.reset()
+    for _ in range(3):
+        state = env.reset(env.step(state.set("action", torch.zeros(8, 14)))["next"])
+        assert torch.allclose(state["command"][:, 0], torch.where(state["task_id"][:, 0] == 0, 0.1, 0.0))

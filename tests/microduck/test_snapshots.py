@@ -109,6 +109,48 @@ def test_a_wrong_index_is_refused(index, error, message):
         env[index]
 
 
+def test_ducks_are_written_back_in_any_order_but_each_once():
+    env = make()
+    env.reset()
+    advance(env, random_actions(5, 6, 0))
+    twin = env[[3, 1]]
+    advance(twin, random_actions(2, 6, 1))
+    env[[3, 1]] = twin
+    assert torch.equal(env.get_state()["qpos"][[3, 1]], twin.get_state()["qpos"])
+    assert torch.equal(env[::-1].get_state()["qpos"], env.get_state()["qpos"].flip(0))
+    before = env.get_state()
+    with pytest.raises(ConfigError, match=r"index \[2, 2\] means a duck twice"):
+        env[[2, 2]] = twin
+    assert torch.equal(env.get_state()["qpos"], before["qpos"])
+
+
+def test_a_snapshot_keeps_each_ducks_task_and_draws_as_its_parent_does():
+    rows = [MicroDuckEnv.speed_range_task(), MicroDuckEnv.jump_task()]
+    env = MicroDuckEnv(tasks=rows, num_envs=6, seed=0)
+    given = TensorDict({"task_id": torch.tensor([[0], [1], [0], [1], [1], [0]])}, batch_size=[6])
+    env.reset(given)
+    twin = env[:]
+    action = torch.zeros(6, 14)
+    assert torch.equal(advance(twin, [action]), advance(env, [action]))
+    weights = env._rows.held["weights"]
+    assert torch.equal(twin._rows.held["weights"], weights) and not torch.equal(weights[0], weights[1])
+    env[[0, 1]] = env[[1, 0]]  # which hands their rows on as well
+    assert torch.equal(env._rows.held["weights"][[1, 0]], weights[[0, 1]])
+    assert torch.equal(twin.reset()["observation"], env.reset()["observation"])
+
+
+def test_a_snapshot_shows_the_picture_its_parent_shows():
+    env = MicroDuckEnv(num_envs=2, from_pixels=True, render_every=3, seed=0)
+    env.reset()
+    advance(env, random_actions(2, 1, 0))
+    twin, action = env[1], random_actions(2, 1, 1)[0]
+    ours = env.step(TensorDict({"action": action}, batch_size=[2]))["next", "pixels"]
+    theirs = twin.step(TensorDict({"action": action[1:]}, batch_size=[1]))["next", "pixels"]
+    assert torch.equal(theirs[0], ours[1])
+    env.close()
+    twin.close()
+
+
 def test_what_does_not_fit_is_not_written_back():
     env = make()
     env.reset()
@@ -118,6 +160,12 @@ def test_what_does_not_fit_is_not_written_back():
         env[[0, 1]] = make()
     with pytest.raises(ConfigError, match="layout is 'sensor' in the source and 'state' here"):
         env[0] = make(1, layout="sensor")
+    with pytest.raises(ConfigError, match=r"action_scale is 1\.0 in the source and 0\.35 here"):
+        env[0] = make(1, action_scale=1.0)
+    source = make(1)
+    source.reset()
+    with pytest.raises(ConfigError, match="this environment has not been reset yet"):
+        make()[0] = source
     with pytest.raises(ConfigError, match="physics_options is"):
         env[0] = make(1, physics_options=PhysicsOptions(substeps=10))
     with pytest.raises(ConfigError, match="diagnostics is True in the source and False here"):

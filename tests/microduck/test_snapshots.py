@@ -132,7 +132,7 @@ def test_a_snapshot_keeps_each_ducks_task_and_draws_as_its_parent_does():
     twin = env[:]
     action = torch.zeros(6, 14)
     assert torch.equal(advance(twin, [action]), advance(env, [action]))
-    weights = env._rows.held["weights"]
+    weights = env._rows.held["weights"].clone()
     assert torch.equal(twin._rows.held["weights"], weights) and not torch.equal(weights[0], weights[1])
     env[[0, 1]] = env[[1, 0]]  # which hands their rows on as well
     assert torch.equal(env._rows.held["weights"][[1, 0]], weights[[0, 1]])

@@ -25,7 +25,7 @@ from microduck.env.measure import ALL, Rows, Senses
 from microduck.env.options import EnvOptions
 from microduck.env.pixels import Pictures
 from microduck.env.resets import Resets, Start
-from microduck.env.snapshots import Snapshots, with_rows
+from microduck.env.snapshots import Snapshots
 from microduck.env.task_methods import TaskMethods
 from microduck.env.task_rows import TaskRows
 from microduck.env.torch_threads import on_one_thread
@@ -192,7 +192,10 @@ class MicroDuckEnv(TaskMethods, Snapshots, TorchRLConstants, EnvBase, metaclass=
             given = {} if tensordict is None else tensordict
             self._begin(ids, self._drawn(ids, given, bool(kwargs.get("set_state"))))
             fresh = self._first_look(ids)
-            self._seen = fresh if len(ids) == self.num_envs else with_rows(self._seen, ids, fresh)
+            if len(ids) == self.num_envs:
+                self._seen = fresh
+            else:
+                self._seen[ids] = fresh
         out = self._seen.clone()
         for name in specs.FLAGS:
             out.set(name, torch.zeros(self.num_envs, 1, dtype=torch.bool, device=self.physics.device))
@@ -296,6 +299,8 @@ class MicroDuckEnv(TaskMethods, Snapshots, TorchRLConstants, EnvBase, metaclass=
 
     def _draw_due_commands(self) -> None:
         episodes = self.episodes
+        if not self._resets.draws_commands:
+            return
         episodes.steps_to_draw -= 1
         due = (episodes.steps_to_draw == 0).nonzero().squeeze(-1)
         if len(due):

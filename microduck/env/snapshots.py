@@ -83,13 +83,6 @@ def same_library(one: MicroDuckTask, other: MicroDuckTask) -> bool:
     return all(key in theirs.keys() and torch.equal(ours[key], theirs[key]) for key in tensors)  # noqa: SIM118
 
 
-def with_rows(whole: TensorDictBase, ids: Tensor, rows: TensorDictBase) -> TensorDictBase:
-    """Return a copy of `whole` (n,) with `rows` (k,) in the place of its rows `ids` (k,)."""
-    whole = whole.clone()
-    whole[ids] = rows
-    return whole
-
-
 class Snapshots:
     """The part of an environment that hands out and takes in the state of ducks."""
 
@@ -173,4 +166,4 @@ class Snapshots:
         if self._seen.is_empty():
             self._seen = source._seen[rows].clone()
         elif not source._seen.is_empty():
-            self._seen = with_rows(self._seen, ids, source._seen[rows])
+            self._seen[ids] = source._seen[rows]

@@ -37,6 +37,7 @@ class TaskRows:
         columns: their places in the registry.
         low: lower corner of each task's command box, (num_tasks, 3).
         high: upper corner, (num_tasks, 3).
+        resamples: whether some task has commands drawn within an episode.
         held: the row of each duck: fields, reward parameters, and `weights` (num_envs, terms), those of
             terms paid per second multiplied by the control period.
     """
@@ -55,6 +56,7 @@ class TaskRows:
         table = {"weights": weights, **numbers, **dict(library.params.items())}
         self._table = {name: column.to(device, copy=True) for name, column in table.items()}
         self.low, self.high = (corner.to(device) for corner in command_box(library))
+        self.resamples = bool(library.command_resample_interval.any())
         self.shares = library.weight.to(device, copy=True)
         first = torch.zeros(num_envs, dtype=torch.int64, device=device)
         self.held = self.of(first)

@@ -3,6 +3,7 @@
 import json
 import logging
 import zipfile
+from pathlib import Path
 
 import pytest
 import torch
@@ -16,6 +17,7 @@ from firmware_bridge.skills import shipped_bundle
 from hardware import contract
 from hardware.errors import ArchiveError, TaskError
 from microduck import tasks
+from microduck.learning.recipes import walking_task
 from microduck.rewards import REWARD_TERMS, RewardRegistry
 
 TORCHRL_TERMS = [
@@ -219,8 +221,9 @@ def test_archives_without_names_load_with_every_term_where_it_belongs(terms, par
     assert f"reward terms {absent} are new to tasks ['old', 'zero'], where they weigh zero" in caplog.text
 
 
-def test_the_shipped_walker_loads_with_the_weights_it_was_trained_on():
-    walk = tasks.load_library(shipped_bundle() / "tasks.tdz")["walk"]
+def test_a_walkers_archive_of_before_terms_were_named_loads_with_the_weights_it_was_trained_on():
+    old = Path(__file__).parents[1] / "data" / "tasks_without_names.tdz"
+    walk = tasks.load_library(old)["walk"]
     trained = {
         "tracking": 5,
         "progress": 0,
@@ -231,7 +234,12 @@ def test_the_shipped_walker_loads_with_the_weights_it_was_trained_on():
     }
     assert {term: weights(walk)[term] for term in trained} == trained
     assert (weights(walk)["turn"], weights(walk)["termination"]) == (0, -4)
-    assert tasks.MicroDuckTask.load(shipped_bundle() / "tasks.tdz").names == ("walk",)
+    assert tasks.MicroDuckTask.load(old).names == ("walk",)
+
+
+def test_the_shipped_walker_loads_as_the_recipe_makes_it():
+    shipped = tasks.load_library(shipped_bundle() / "tasks.tdz")
+    assert same(shipped, tasks.stack_tasks(walking_task()))
 
 
 def test_unknown_numbers_of_weights_are_refused_with_the_known_ones(tmp_path):

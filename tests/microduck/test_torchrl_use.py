@@ -1,5 +1,7 @@
 """The environment inside TorchRL's own machinery."""
 
+from functools import partial
+
 import pytest
 import torch
 from tensordict import TensorDict
@@ -22,9 +24,12 @@ from hardware.errors import ConfigError, TaskError
 from microduck import MicroDuckEnv, MicroDuckTaskSampler, load_library, save_library
 
 
+def rows():
+    return [MicroDuckEnv.speed_range_task(0.1, 0.3), MicroDuckEnv.standing_task(), MicroDuckEnv.jump_task()]
+
+
 def make(num_envs=2, **settings):
-    rows = [MicroDuckEnv.speed_range_task(0.1, 0.3), MicroDuckEnv.standing_task(), MicroDuckEnv.jump_task()]
-    return MicroDuckEnv(tasks=rows, num_envs=num_envs, seed=0, **settings)
+    return MicroDuckEnv(tasks=rows(), num_envs=num_envs, seed=0, **settings)
 
 
 def test_a_collector_gathers_batches_across_resets():
@@ -62,7 +67,8 @@ def test_a_rollout_resets_by_itself_and_stops_at_the_first_end_if_asked():
 
 @pytest.mark.parametrize("kind", [SerialEnv, ParallelEnv])
 def test_batched_environments_hold_ours(kind):
-    env = kind(2, make)
+    # Not `make`: a worker process cannot import a test.
+    env = kind(2, partial(MicroDuckEnv, tasks=rows(), num_envs=2, seed=0))
     try:
         check_env_specs(env)
         given = TensorDict({"task_id": torch.tensor([[[1], [2]], [[0], [1]]])}, batch_size=[2, 2])
@@ -83,7 +89,7 @@ def test_a_term_registered_in_a_function_reaches_worker_processes():
         return torch.exp(-speed / params["still_head_std"].square())
 
     row = Still.standing_task(reward_weights={"still_head": 50.0})
-    env = ParallelEnv(2, lambda: Still(tasks=[row], diagnostics=True))
+    env = ParallelEnv(2, partial(Still, tasks=[row], diagnostics=True))
     try:
         rollout = env.rollout(3)
         paid = rollout["next", "diagnostic_reward_still_head"]

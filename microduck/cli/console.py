@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -24,6 +25,9 @@ def run_safely(command: Callable[[], None], *, debug: bool = False) -> int:
             raise
         Console(stderr=True, highlight=False).print(f"[bold red]error:[/] {error}", soft_wrap=True)
         return 1
+    except BrokenPipeError:
+        # Whoever reads, such as `head`, has enough; what is still buffered must not fail once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
         sys.stderr.write("stopped\n")
         return 130

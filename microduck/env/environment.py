@@ -16,9 +16,9 @@ from torchrl.envs import EnvBase
 
 from hardware import contract, rotations
 from hardware.errors import ConfigError, DuckError
-from hardware.joints import NUM_JOINTS
 from microduck import metrics, scene
 from microduck.env import diagnostics, specs
+from microduck.env.actions import checked
 from microduck.env.episode import Episodes
 from microduck.env.local_classes import LocalClasses
 from microduck.env.measure import ALL, Rows, Senses
@@ -37,9 +37,6 @@ from microduck.rewards import Features
 from microduck.tasks import MicroDuckTask
 
 _log = logging.getLogger(__name__)
-
-MAX_ACTION = 1e6
-"""Largest action that is taken; it is clipped to 1 for the joints, but costs its square."""
 
 
 class MicroDuckEnv(TaskMethods, Snapshots, TorchRLConstants, EnvBase, metaclass=LocalClasses):
@@ -255,7 +252,7 @@ class MicroDuckEnv(TaskMethods, Snapshots, TorchRLConstants, EnvBase, metaclass=
     def _step(self, tensordict: TensorDictBase) -> TensorDictBase:
         if self._seen.is_empty():
             raise ConfigError("no duck has been reset yet; call reset() before step()")
-        episodes, action = self.episodes, _checked(tensordict["action"], self.num_envs)
+        episodes, action = self.episodes, checked(tensordict["action"], self.num_envs)
         self.physics.step(self._action_map.joint_targets(action))
         broken = self._put_back_diverged()
         episodes.steps += 1
@@ -367,27 +364,6 @@ class MicroDuckEnv(TaskMethods, Snapshots, TorchRLConstants, EnvBase, metaclass=
         """Give back what pictures took."""
         self._pictures.close()
         super().close(raise_if_closed=raise_if_closed)
-
-
-def _checked(action: Tensor, count: int) -> Tensor:
-    """Return a copy of the actions (count, 14) as float32.
-
-    Raises:
-        ConfigError: they have another shape, or one is no finite real number of at most `MAX_ACTION`.
-    """
-    if tuple(action.shape) != (count, NUM_JOINTS) or action.is_complex():
-        raise ConfigError(
-            f"action is {action.dtype} of shape {tuple(action.shape)}; it must be {(count, NUM_JOINTS)} "
-            "real numbers"
-        )
-    action = action.to(torch.float32, copy=True)
-    wrong = ~(action.abs().amax(-1) <= MAX_ACTION)  # NaN compares false
-    if bool(wrong.any()):
-        rows = wrong.nonzero().squeeze(-1).tolist()
-        raise ConfigError(
-            f"action of environments {rows} is not finite or beyond +-{MAX_ACTION:g}; check the policy"
-        )
-    return action
 
 
 def _make_physics(options: EnvOptions, path: Path | None) -> Physics:

@@ -251,6 +251,19 @@ def test_nothing_returned_shares_memory_with_the_environment():
     assert not torch.equal(first["observation"], snapshot["observation"])
 
 
+def test_a_caller_who_writes_into_a_step_changes_neither_features_nor_later_resets():
+    env = make(2)
+    state = env.reset()
+    after = env._step(state.set("action", torch.zeros(2, 14)))
+    kept = after.clone()
+    for key in set(after.keys()):
+        after[key][:] = 1
+    assert not env.features["fallen"].any()
+    nobody = TensorDict({"_reset": torch.zeros(2, 1, dtype=torch.bool)}, batch_size=[2])
+    again = env._reset(nobody)
+    assert all(torch.equal(again[key], kept[key]) for key in ("observation", "command", "task_id", "fallen"))
+
+
 @pytest.mark.parametrize(("body_contacts", "rests"), [(True, True), (False, False)])
 def test_a_fallen_duck_rests_on_the_floor_only_with_body_contacts(body_contacts, rests):
     env = MicroDuckEnv(physics_options=PhysicsOptions(body_contacts=body_contacts), seed=0)

@@ -25,6 +25,14 @@ def test_the_table_of_terms_is_the_registry():
         assert {key: float(value) for key, value in params.items()} == pytest.approx(term.params, rel=1e-3)
 
 
+def test_the_examples_run_one_after_the_other():
+    known = {}
+    for example in re.findall(r"```python\n(.*?)```", TEXT, flags=re.DOTALL):
+        exec(example, known)
+    assert known["state"]["task_id"].tolist()[0] in ([0], [1])
+    assert known["env"].rollout(2)["observation"].shape == (64, 2, 56)
+
+
 def test_every_preset_and_option_is_named():
     presets = {name for name in dir(MicroDuckEnv) if name.endswith("_task")}
     options = {field.name for field in dataclasses.fields(EnvOptions)}

@@ -163,7 +163,8 @@ class Snapshots:
         self.episodes.put(ids, source.episodes.take(rows))
         self._rows.hand_out(ids, self.episodes.task_id[ids])
         self._pictures.take(ids, source._pictures, rows)
+        seen = source._seen[rows]
         if self._seen.is_empty():
-            self._seen = source._seen[rows].clone()
-        elif not source._seen.is_empty():
-            self._seen[ids] = source._seen[rows]
+            self._seen = seen.clone()  # for its keys: then every duck is written
+        if not seen.is_empty():
+            self._seen[ids] = seen

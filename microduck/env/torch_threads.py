@@ -16,6 +16,7 @@ import torch
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
+_here = threading.local()
 _lock = threading.Lock()
 _inside = 0
 _usual = 1
@@ -26,11 +27,15 @@ def on_one_thread(method: Method) -> Method:
 
     @wraps(method)
     def alone(*arguments: Any, **keywords: Any) -> Any:
+        if getattr(_here, "inside", False):  # a step within step_and_maybe_reset
+            return method(*arguments, **keywords)
+        _here.inside = True
         _enter()
         try:
             return method(*arguments, **keywords)
         finally:
             _leave()
+            _here.inside = False
 
     return alone  # type: ignore[return-value]  # a wrapped method has the method's type
 

@@ -124,6 +124,16 @@ def test_ducks_are_written_back_in_any_order_but_each_once():
     assert torch.equal(env.get_state()["qpos"], before["qpos"])
 
 
+def test_an_environment_never_reset_goes_on_from_another_in_any_order():
+    source, env = make(), make()
+    source.reset()
+    env[::-1] = source
+    mask = torch.tensor([[True], [False], [False], [False], [False]])
+    again = env._reset(TensorDict({"_reset": mask}, batch_size=[5]))["observation"]
+    theirs = source._seen["observation"].flip(0)
+    assert torch.equal(again[1:], theirs[1:]) and not torch.equal(again[0], theirs[0])
+
+
 def test_a_snapshot_keeps_each_ducks_task_and_draws_as_its_parent_does():
     rows = [MicroDuckEnv.speed_range_task(), MicroDuckEnv.jump_task()]
     env = MicroDuckEnv(tasks=rows, num_envs=6, seed=0)

@@ -25,6 +25,14 @@ def test_one_thread_within_and_as_many_as_before_afterwards_even_after_an_error(
     assert torch.get_num_threads() == 3
 
 
+def test_a_call_within_another_leaves_the_outer_one_on_one_thread(three_threads):
+    inner = on_one_thread(torch.get_num_threads)
+    outer = on_one_thread(lambda: (inner(), torch.get_num_threads()))
+    assert outer.__wrapped__() == (1, 3)
+    assert outer() == (1, 1)
+    assert torch.get_num_threads() == 3
+
+
 def test_steps_that_overlap_give_the_threads_back(three_threads):
     inside, go_on, left = threading.Event(), threading.Event(), []
 

@@ -89,23 +89,59 @@ def test_tasks_start_alike_and_can_grow_apart():
     assert not torch.allclose(policy(same, tasks)[0], policy(same, tasks)[1])
 
 
+def one_step_each(ppo, observation, gain=1.0):
+    """Return episodes of one step that pay `gain` times the action's mean, for observations (n, 1, 54)."""
+    count = len(observation)
+    inputs = {"observation": observation, "task_id": torch.zeros(count, 1, 1, dtype=torch.int64)}
+    batch = ppo.actor(TensorDict(inputs, batch_size=[count, 1])).detach()
+    done = torch.ones(count, 1, 1, dtype=torch.bool)
+    reward = gain * batch["action"].mean(-1, keepdim=True)
+    batch["next"] = TensorDict({**inputs, "reward": reward, "done": done, "terminated": done}, [count, 1])
+    return batch
+
+
 def test_an_update_raises_the_probability_of_the_better_action():
     torch.manual_seed(0)
     config = TrainConfig(minibatches=1, epochs=8, entropy=0.0)
     ppo = PPO(*make_networks(config, 1), config)
-    count = 256
-    inputs = {
-        "observation": torch.zeros(count, 1, 54),
-        "task_id": torch.zeros(count, 1, 1, dtype=torch.int64),
-    }
-    batch = ppo.actor(TensorDict(inputs, batch_size=[count, 1])).detach()
-    reward = batch["action"].mean(-1, keepdim=True)  # the larger the action, the better
-    done = torch.ones(count, 1, 1, dtype=torch.bool)
-    batch["next"] = TensorDict({**inputs, "reward": reward, "done": done, "terminated": done}, [count, 1])
-    before = float(ppo.policy(inputs["observation"][:1], inputs["task_id"][:1]).detach().mean())
+    batch = one_step_each(ppo, torch.zeros(256, 1, 54))
+    seen = batch["observation"][:1], batch["task_id"][:1]
+    before = float(ppo.policy(*seen).detach().mean())
     ppo.update(batch)
-    after = float(ppo.policy(inputs["observation"][:1], inputs["task_id"][:1]).detach().mean())
-    assert after > before + 0.01
+    assert float(ppo.policy(*seen).detach().mean()) > before + 0.01
+
+
+@pytest.mark.parametrize(
+    ("kl", "learning_rate"),
+    [(0.03, 4e-4), (0.001, 9e-4), (0.01, 6e-4)],  # over 0.02, under 0.005, between
+)
+def test_the_step_size_shrinks_when_an_update_went_too_far_and_grows_when_it_went_nowhere(kl, learning_rate):
+    config = TrainConfig(learning_rate=6e-4)
+    ppo = PPO(*make_networks(config, 1), config)
+    ppo._adapt(kl)
+    assert ppo.learning_rate == pytest.approx(learning_rate)
+
+
+def test_the_critic_sees_observations_as_the_actor_does():
+    torch.manual_seed(0)
+    config = TrainConfig(minibatches=1, epochs=1)
+    ppo = PPO(*make_networks(config, 1), config)
+    ppo.update(one_step_each(ppo, 5 + 3 * torch.randn(512, 1, 54)))
+    # 512 observations of mean 5 and deviation 3
+    assert ppo.critic.normaliser.mean.numpy() == pytest.approx(5.0, abs=0.6)
+    assert torch.equal(ppo.critic.normaliser.mean, ppo.policy.normaliser.mean)
+
+
+def test_no_gradient_is_longer_than_it_may_be():
+    torch.manual_seed(0)
+    config = TrainConfig(minibatches=1, epochs=1, max_grad_norm=0.25)
+    ppo = PPO(*make_networks(config, 1), config)
+    ppo.update(one_step_each(ppo, torch.randn(64, 1, 54), gain=1e6))  # whose values are far off
+    for network in (ppo.policy, ppo.critic):
+        squares = [
+            float(value.grad.square().sum()) for value in network.parameters() if value.grad is not None
+        ]
+        assert 0 < math.sqrt(sum(squares)) <= 0.25 + 1e-5
 
 
 def test_the_divergence_of_an_update_is_that_of_two_gaussians():

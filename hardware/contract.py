@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from array_api_compat import array_namespace, device
 
-from hardware import joints, servo
+from hardware import joints, rotations, servo
 from hardware.errors import CommandError, ContractError
 
 Array = Any
@@ -147,7 +147,7 @@ def advance_clock(clock: GaitClock, frequency_hz: Array) -> GaitClock:
     it stays precise in a run of any length.
     """
     phase = clock.phase + 2 * pi * CONTROL_PERIOD_S * frequency_hz
-    return GaitClock((phase + pi) % (2 * pi) - pi, clock.elapsed + CONTROL_PERIOD_S)
+    return GaitClock(rotations.wrap(phase), clock.elapsed + CONTROL_PERIOD_S)
 
 
 def clock_signal(clock: GaitClock) -> Array:

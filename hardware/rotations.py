@@ -5,6 +5,7 @@ Frames: x forward, y left, z up. A quaternion turns body vectors into world vect
 
 from __future__ import annotations
 
+from math import pi
 from typing import Any
 
 from array_api_compat import array_namespace
@@ -42,6 +43,11 @@ def heading(quaternion: Array) -> Array:
     xp = array_namespace(quaternion)
     w, x, y, z = (quaternion[..., i] for i in range(4))
     return xp.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
+
+
+def wrap(angle: Array) -> Array:
+    """Return an angle without its whole turns, in [-pi, pi) [rad], (...)."""
+    return (angle + pi) % (2 * pi) - pi
 
 
 def pitch_roll(quaternion: Array) -> tuple[Array, Array]:

@@ -6,10 +6,8 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from statistics import median
-from time import perf_counter
 
-from microduck.bench.rates import Notify, stepping
+from microduck.bench.rates import Notify, compare, stepping
 from microduck.env import MicroDuckEnv
 
 COUNTS = (64, 256, 1024, 4096, 8192)
@@ -40,15 +38,13 @@ def scaling(rounds: int, notify: Notify = lambda done: None) -> list[Scale]:
         notify: called with the number of rounds done.
     """
     runs = {count: _run(count) for count in COUNTS}
-    seconds: dict[int, list[float]] = {count: [] for count in COUNTS}
-    for done in range(rounds + 1):
-        for count, (run, steps) in runs.items():
-            start = perf_counter()
-            run()
-            seconds[count].append((perf_counter() - start) / steps)
-        notify(done)
-    idle = _peak(0)
-    return [Scale(count, median(row[1:]), _peak(count) - idle) for count, row in seconds.items()]
+    steps = {str(count): count * steps for count, (_, steps) in runs.items()}
+    cases = {str(count): run for count, (run, _) in runs.items()}
+    rates, idle = compare(cases, steps, str(COUNTS[0]), rounds, notify), _peak(0)
+    return [
+        Scale(count, count / rate.steps_per_s, _peak(count) - idle)
+        for count, rate in zip(COUNTS, rates, strict=True)
+    ]
 
 
 def _run(count: int) -> tuple[Callable[[], None], int]:

@@ -100,6 +100,7 @@ class MicroDuckEnv(TaskMethods, Snapshots, TorchRLConstants, EnvBase, metaclass=
     def _adopt(self, physics: Physics) -> None:
         """Simulate with `physics` from now on."""
         self.physics, self.num_envs = physics, physics.num_envs
+        self._every = torch.arange(physics.num_envs, device=physics.device)
         self._senses = Senses(physics, self._action_map)
         self._rows = TaskRows(self.tasks, self._terms, physics.num_envs, physics.device)
         self._resets = Resets(self._rows, self.options, physics.stand_qpos, self.tasks.names)
@@ -210,7 +211,7 @@ class MicroDuckEnv(TaskMethods, Snapshots, TorchRLConstants, EnvBase, metaclass=
         """Return which ducks a reset is for."""
         mask = None if tensordict is None else tensordict.get("_reset", None)
         if mask is None:
-            return torch.arange(self.num_envs, device=self.physics.device)
+            return self._every
         ids = mask.reshape(self.num_envs, -1).any(-1).nonzero().squeeze(-1)
         if len(ids) < self.num_envs and self._seen.is_empty():
             raise ConfigError("the first reset must be of all ducks; call reset() without `_reset` first")
@@ -296,7 +297,7 @@ class MicroDuckEnv(TaskMethods, Snapshots, TorchRLConstants, EnvBase, metaclass=
 
     def _draw_due_commands(self) -> None:
         episodes = self.episodes
-        if not self._resets.draws_commands:
+        if not self._rows.resamples:
             return
         episodes.steps_to_draw -= 1
         due = (episodes.steps_to_draw == 0).nonzero().squeeze(-1)
@@ -335,12 +336,12 @@ class MicroDuckEnv(TaskMethods, Snapshots, TorchRLConstants, EnvBase, metaclass=
 
     def foot_contacts(self) -> Tensor:
         """Return which feet touch anything, left and right, (num_envs, 2) bool."""
-        self.physics.refresh(torch.arange(self.num_envs, device=self.physics.device))
+        self.physics.refresh(self._every)
         return self.physics.contacts()
 
     def foot_heights(self) -> Tensor:
         """Return the heights of the left and right foot site, (num_envs, 2) [m]."""
-        self.physics.refresh(torch.arange(self.num_envs, device=self.physics.device))
+        self.physics.refresh(self._every)
         return self.physics.foot_positions()[..., 2].float()
 
     def render(

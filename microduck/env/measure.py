@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from math import pi
 
 import mujoco
 import torch
@@ -14,7 +13,7 @@ from hardware import rotations
 from hardware.contract import CONTROL_PERIOD_S, ActionMap
 from microduck.env.episode import Episodes
 from microduck.physics.base import Physics
-from microduck.physics.model_parts import FOOT_SITES, STAND_KEY
+from microduck.physics.model_parts import FOOT_SITES, in_stand
 from microduck.rewards import MIN_UPRIGHT, Features
 
 Rows = Tensor | slice
@@ -72,9 +71,9 @@ class Senses:
         measured = {
             **motion,
             "standing_height": torch.full_like(yaw, self.stand_height),
-            "heading": _wrap(yaw - episodes.wanted_heading[rows]),
+            "heading": rotations.wrap(yaw - episodes.wanted_heading[rows]),
             "head_pitch": torch.asin(gaze[:, 2].clamp(-1, 1)),
-            "head_yaw": _wrap(torch.atan2(gaze[:, 1], gaze[:, 0]) - yaw),
+            "head_yaw": rotations.wrap(torch.atan2(gaze[:, 1], gaze[:, 0]) - yaw),
             "action": action,
             "previous_action": episodes.action[rows],
             "earlier_action": episodes.earlier_action[rows],
@@ -96,18 +95,13 @@ class Senses:
         return Features(measured, sources)
 
     def _foot_tilt(self, rows: Rows) -> Tensor:
-        vertical = self._physics.foot_rotations()[rows].float()[
-            ..., 2, :
-        ]  # the world's z in each sole's frame
+        rotations_to_world = self._physics.foot_rotations()[rows].float()
+        vertical = rotations_to_world[..., 2, :]  # in the frame of each sole
         return torch.acos((vertical * self._soles).sum(-1).clamp(-1, 1))
 
 
 def _read(quantity: Callable[[], Tensor], rows: Rows) -> Tensor:
     return quantity()[rows].float()
-
-
-def _wrap(angle: Tensor) -> Tensor:
-    return torch.remainder(angle + pi, 2 * pi) - pi
 
 
 def _foot_velocity(episodes: Episodes, positions: Tensor, rows: Rows) -> Tensor:
@@ -118,8 +112,5 @@ def _foot_velocity(episodes: Episodes, positions: Tensor, rows: Rows) -> Tensor:
 
 def _soles_in_stand(model: mujoco.MjModel) -> Tensor:
     """Return the vertical in the frame of the left and right foot site when the duck is in STAND, (2, 3)."""
-    data = mujoco.MjData(model)
-    mujoco.mj_resetDataKeyframe(model, data, model.keyframe(STAND_KEY).id)
-    mujoco.mj_kinematics(model, data)
     feet = [model.site(name).id for name in FOOT_SITES]
-    return torch.from_numpy(data.site_xmat[feet].reshape(2, 3, 3)[:, 2].copy()).float()
+    return torch.from_numpy(in_stand(model).site_xmat[feet].reshape(2, 3, 3)[:, 2].copy()).float()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from math import isfinite, pi
-from numbers import Integral, Real
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import torch
 
 from hardware import contract
 from hardware.errors import ConfigError
+from microduck.checks import check_flag, check_whole
 from microduck.physics.options import PhysicsOptions
 
 BACKENDS = ("native", "warp")
@@ -85,9 +86,9 @@ class EnvOptions:
         if self.physics == "native" and self.torch_device.type != "cpu":
             raise ConfigError(f"device is {self.device}, but native physics runs on cpu; set physics='warp'")
         for name in ("num_envs", "max_episode_steps", "render_every", "render_width", "render_height"):
-            _whole(name, getattr(self, name), least=1)
+            check_whole(name, getattr(self, name), least=1)
         if self.seed is not None:
-            _whole("seed", self.seed, least=0)
+            check_whole("seed", self.seed, least=0)
         if not _number(self.action_scale) or not 0 < self.action_scale <= pi:
             raise ConfigError(f"action_scale is {self.action_scale!r} rad; it must be finite, in (0, pi]")
         for name, most in (("reset_noise_scale", 1.0), ("reset_yaw", pi), ("reset_height", 1.0)):
@@ -98,8 +99,7 @@ class EnvOptions:
 
     def _check_types(self) -> None:
         for name in ("diagnostics", "reset_clock", "from_pixels", "pixels_only"):
-            if not isinstance(getattr(self, name), bool):
-                raise ConfigError(f"{name} is {getattr(self, name)!r}; it must be True or False")
+            check_flag(name, getattr(self, name))
         if not isinstance(self.layout, str):
             raise ConfigError(f"layout is {self.layout!r}; choose one of {sorted(contract.LAYOUTS)}")
         if not isinstance(self.physics_options, PhysicsOptions):
@@ -115,7 +115,7 @@ class EnvOptions:
 
     def _check_pictures(self) -> None:
         if not isinstance(self.camera_id, str):
-            _whole("camera_id", self.camera_id, least=0)
+            check_whole("camera_id", self.camera_id, least=0)
         if max(self.render_width, self.render_height) > MAX_PICTURE:
             size = f"{self.render_width} x {self.render_height}"
             raise ConfigError(f"a picture of {size} is too large; {MAX_PICTURE} is the most either way")
@@ -139,11 +139,6 @@ class EnvOptions:
         if unknown:
             raise ConfigError(f"MicroDuckEnv has no setting {unknown[0]!r}; choose from {names}")
         return replace(self, **settings)
-
-
-def _whole(name: str, value: Any, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral) or not least <= int(value) < 2**63:
-        raise ConfigError(f"{name} is {value!r}; it must be a whole number of {least} or more, below 2^63")
 
 
 def _number(value: Any) -> bool:

@@ -59,7 +59,7 @@ class Pictures:
         """Return new pictures of ducks `ids` (k,)."""
         fresh = self.draw(qpos[ids])
         if self._last is None or len(ids) == len(qpos):
-            self._last, self._age = self.draw(qpos) if len(ids) < len(qpos) else fresh.clone(), 0
+            self._last, self._age = fresh.clone(), 0  # the first reset is of all
         else:
             self._last[ids] = fresh
         return fresh
@@ -68,10 +68,10 @@ class Pictures:
         """Take the last pictures of ducks `rows` (k,) of `source` for those of ducks `ids` (k,)."""
         if source._last is None:
             return
+        last = source._last[rows]
         if self._last is None:
-            self._last, self._age = source._last[rows].clone(), source._age
-        else:
-            self._last[ids] = source._last[rows]
+            self._last, self._age = last.clone(), source._age  # for its shape: then every duck is taken
+        self._last[ids] = last
 
     def close(self) -> None:
         """Give the graphics memory back."""

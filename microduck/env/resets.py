@@ -53,7 +53,6 @@ class Resets:
 
     Attributes:
         generator: all draws come from it.
-        draws_commands: whether some task has commands drawn within an episode.
     """
 
     def __init__(
@@ -63,7 +62,6 @@ class Resets:
         self._stand = stand_qpos.double()
         self.device = options.torch_device
         self.generator = torch.Generator(self.device)
-        self.draws_commands = rows.resamples
 
     def draw(self, ids: Tensor, given: Mapping[str, Any], set_state: bool) -> Start:
         """Return the starts of ducks `ids` (k,).
@@ -99,7 +97,7 @@ class Resets:
 
     def steps_to_draw(self, interval: Tensor) -> Tensor:
         """Return control steps until the next command, (k,), for intervals (k, 2) [s]; -1 for never."""
-        if not self.draws_commands:
+        if not self._rows.resamples:
             return torch.full((len(interval),), -1, device=self.device)
         low, high = interval.unbind(-1)
         seconds = low + (high - low) * self._uniform(len(interval))

@@ -92,6 +92,7 @@ class Snapshots:
     batch_size: torch.Size
     options: EnvOptions
     rng_state: Tensor
+    _every: Tensor
     _rows: TaskRows
     _seen: TensorDictBase
     _pictures: Pictures
@@ -123,7 +124,7 @@ class Snapshots:
         twin.batch_size = torch.Size([len(ids)])
         twin._adopt(self.physics.like(len(ids)))
         twin.rng_state = self.rng_state
-        twin._take(torch.arange(len(ids), device=self.physics.device), self, ids)
+        twin._take(twin._every, self, ids)
         twin.set_spec_lock_()
         return twin
 
@@ -153,7 +154,7 @@ class Snapshots:
             raise ConfigError(f"index {index!r} means a duck twice; name each once")
         if self._seen.is_empty() and len(ids) < self.num_envs:
             raise ConfigError("this environment has not been reset yet; reset it first, or write all ducks")
-        self._take(ids, source, torch.arange(len(ids), device=self.physics.device))
+        self._take(ids, source, source._every)
         if len(ids) == self.num_envs:
             self.rng_state = source.rng_state
 

@@ -94,7 +94,7 @@ class _Tally:
         self.change += change * alive
         self.steps += alive
         yaw = rotations.heading(env.physics.qpos[:, 3:7]).float()
-        turned = torch.remainder(yaw - self._yaw + pi, 2 * pi) - pi
+        turned = rotations.wrap(yaw - self._yaw)
         self.drift += (turned - features["yaw_rate_command"] * CONTROL_PERIOD_S) * alive
         self._yaw = yaw
         higher = torch.maximum(self.foot_height, features["foot_heights"])

@@ -81,6 +81,14 @@ def complete(spec: mujoco.MjSpec, model: mujoco.MjModel) -> bool:
     return bool(missing) or headless
 
 
+def in_stand(model: mujoco.MjModel) -> mujoco.MjData:
+    """Return data of a model in STAND, with where everything is."""
+    data = mujoco.MjData(model)
+    mujoco.mj_resetDataKeyframe(model, data, model.keyframe(STAND_KEY).id)
+    mujoco.mj_kinematics(model, data)
+    return data
+
+
 def set_stand_controls(model: mujoco.MjModel) -> None:
     """Fill in the controls of the STAND keyframe from its pose, where it holds a pose alone."""
     key = model.keyframe(STAND_KEY).id
@@ -144,9 +152,7 @@ def _contact_sensors(model: mujoco.MjModel) -> dict[str, dict[str, Any]]:
 
 def _looking_ahead(model: mujoco.MjModel) -> np.ndarray:
     """Return the orientation in the head (w, x, y, z) of what looks along the trunk's x axis at STAND."""
-    data = mujoco.MjData(model)
-    mujoco.mj_resetDataKeyframe(model, data, model.keyframe(STAND_KEY).id)
-    mujoco.mj_kinematics(model, data)
+    data = in_stand(model)
     wanted, unturned, local = np.empty(4), np.empty(4), np.empty(4)
     mujoco.mju_mulQuat(wanted, data.xquat[model.jnt_bodyid[0]], _LOOKING_AHEAD)
     mujoco.mju_negQuat(unturned, data.xquat[model.joint("head_roll").bodyid[0]])

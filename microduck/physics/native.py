@@ -50,6 +50,7 @@ class NativePhysics:
         self._bind()
         self.batch.reset(keyframe=self.model.keyframe(STAND_KEY).id, stage=mujoco.mjtStage.mjSTAGE_NONE)
         self._start = {name: field[0].copy() for name, field in self._state.items()}
+        self._start["time"] = np.zeros(())  # whatever the keyframe says
         self.stand_qpos = torch.from_numpy(self._start["qpos"])
 
     def _bind(self) -> None:
@@ -74,7 +75,6 @@ class NativePhysics:
         rows = ids.numpy()
         for name, field in self._state.items():  # as the batch's own reset, in half of its time
             field[rows] = self._start[name]
-        self._time[ids] = 0.0
         self.qpos[ids] = qpos.double()
         self.qvel[ids] = qvel.double()
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 
 from hardware.contract import CONTROL_PERIOD_S
 from hardware.errors import ConfigError
+from microduck.checks import check_flag, check_whole
 from microduck.physics.threads import usable_cpus
 
 INTEGRATORS = ("Euler", "RK4", "implicit", "implicitfast")
@@ -41,13 +42,10 @@ class PhysicsOptions:
 
     def __post_init__(self) -> None:
         for name in ("substeps", "iterations", "threads"):
-            value = getattr(self, name)
-            whole = isinstance(value, Integral) and not isinstance(value, bool) and 1 <= int(value) < 2**31
-            if value is not None and not whole:
-                raise ConfigError(f"{name} is {value!r}; it must be a whole number of 1 or more, below 2^31")
+            if getattr(self, name) is not None:
+                check_whole(name, getattr(self, name), least=1, bits=31)
         for name in ("body_contacts", "low_cost_collisions"):
-            if not isinstance(getattr(self, name), bool):
-                raise ConfigError(f"{name} is {getattr(self, name)!r}; it must be True or False")
+            check_flag(name, getattr(self, name))
         if self.integrator is not None and self.integrator not in INTEGRATORS:
             raise ConfigError(f"integrator is {self.integrator!r}; choose one of {list(INTEGRATORS)}")
         if self.timestep is not None:

@@ -15,10 +15,8 @@ def slim(spec: mujoco.MjSpec) -> None:
     kept = {*FOOT_SENSORS, SELF_SENSOR}
     for element in [*spec.cameras, *spec.lights, *(one for one in spec.sensors if one.name not in kept)]:
         spec.delete(element)
-    geoms, paired = (
-        list(spec.geoms),
-        {name for pair in spec.pairs for name in (pair.geomname1, pair.geomname2)},
-    )
+    geoms = list(spec.geoms)
+    paired = {name for pair in spec.pairs for name in (pair.geomname1, pair.geomname2)}
     for geom in geoms:
         weightless = geom.parent == spec.worldbody or geom.parent.explicitinertial
         if weightless and geom.name not in paired and not any(_meet(geom, other) for other in geoms):

@@ -161,6 +161,17 @@ def test_a_snapshot_shows_the_picture_its_parent_shows():
     twin.close()
 
 
+def test_pictures_follow_their_ducks_into_an_environment_never_reset():
+    source, env = (MicroDuckEnv(num_envs=2, from_pixels=True, render_every=9, seed=0) for _ in range(2))
+    shown = source.reset()["pixels"]
+    assert not torch.equal(shown[0], shown[1])
+    env[::-1] = source
+    again = env.step(TensorDict({"action": torch.zeros(2, 14)}, batch_size=[2]))["next", "pixels"]
+    assert torch.equal(again, shown.flip(0))
+    source.close()
+    env.close()
+
+
 def test_what_does_not_fit_is_not_written_back():
     env = make()
     env.reset()

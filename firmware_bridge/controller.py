@@ -21,11 +21,13 @@ class ControlState:
     Attributes:
         command: command in force, (3,) [m/s, m/s, rad/s].
         clock: gait clock in float64.
+        heading_error: how far the trunk has turned beyond the commanded heading, () [rad].
         previous_action: the policy's last raw output, (14,).
     """
 
     command: np.ndarray
     clock: contract.GaitClock
+    heading_error: np.ndarray
     previous_action: np.ndarray
 
 
@@ -37,6 +39,7 @@ def build_observation(
         "projected_gravity": sample.gravity,
         "angular_velocity": sample.angular_velocity,
         "command": state.command,
+        "heading_error": state.heading_error.reshape(1),
         "joint_error": action_map.joint_error(sample.position),
         "joint_velocity": sample.velocity,
         "gait_clock": contract.clock_signal(state.clock),
@@ -64,6 +67,7 @@ class Controller:
         self.state = ControlState(
             np.clip(np.zeros(3), self._low, self._high),
             contract.start_clock(np.zeros(())),
+            np.zeros(()),
             np.zeros(NUM_JOINTS),
         )
         self.observation = np.zeros(contract.width(bundle.layout), np.float32)
@@ -81,11 +85,20 @@ class Controller:
         self.state.previous_action = action.astype(np.float64)
         return self._map.joint_targets(self.state.previous_action)
 
-    def advance(self, request: np.ndarray, periods: int) -> None:
-        """Let `periods` control periods pass while `request` (3,) is asked for [m/s, m/s, rad/s]."""
+    def advance(self, request: np.ndarray, sample: BodySample, periods: int) -> None:
+        """Let `periods` control periods pass.
+
+        Args:
+            request: command that is asked for, (3,) [m/s, m/s, rad/s].
+            sample: the newest one; it stands for every period since the one before.
+            periods: how many.
+        """
         state = self.state
         base, gain = self._skill.gait_frequency_hz, self._skill.gait_frequency_per_mps
         for _ in range(periods):
             frequency = contract.gait_frequency(base, gain, state.command)
             state.clock = contract.advance_clock(state.clock, frequency)
+            state.heading_error = contract.advance_heading(
+                state.heading_error, sample.angular_velocity, sample.gravity, state.command[2]
+            )
             state.command = contract.step_command(state.command, request, self._low, self._high)

@@ -156,12 +156,14 @@ class _Drive:
         return True
 
     def _pass_time(self, periods: int) -> None:
+        if self._sample is None:
+            return  # nothing begins before the duck has been seen
         if self._modes.mode is Mode.RUN:
             self._mode_periods += periods
-            self._controller.advance(safety.live_command(*self._commands.latest()), periods)
+            request = safety.live_command(*self._commands.latest())
+            self._controller.advance(request, self._sample, periods)
         elif self._start_pose is None:
-            if self._sample is not None:
-                self._start_pose = self._targets = self._sample.position
+            self._start_pose = self._targets = self._sample.position
         elif not self._holding:  # a ramp that ran on unseen would end in a jump
             self._mode_periods += periods
             if self._mode_periods * CONTROL_PERIOD_S >= RISE_S:

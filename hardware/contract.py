@@ -34,6 +34,8 @@ COMMAND_NAMES = ("vx", "vy", "yaw_rate")
 """Order and names of the command [m/s, m/s, rad/s], in the trunk frame."""
 COMMAND_SLEW = (1.0, 1.0, 3.0)
 """Most the command may change per second on the robot [m/s2, m/s2, rad/s2]."""
+HEADING_ERROR_LIMIT = 0.5
+"""Most heading that is remembered as wrong [rad]: a duck that was turned by hand does not spin back for long."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +63,15 @@ LAYOUTS: Mapping[str, tuple[Block, ...]] = {
         Block("planar_command", 2, "m/s"),
         *_JOINTS,
     ),
-    "sensor": (_GRAVITY, _ANGULAR_VELOCITY, Block("command", 3, "m/s, m/s, rad/s"), *_JOINTS),
+    "sensor": (
+        _GRAVITY,
+        _ANGULAR_VELOCITY,
+        Block("command", 3, "m/s, m/s, rad/s"),
+        Block("heading_error", 1, "rad"),
+        *_JOINTS,
+    ),
 }
-"""Observation layouts: `state` (56, with the simulator's base velocity) and `sensor` (54)."""
+"""Observation layouts: `state` (56, with the simulator's base velocity) and `sensor` (55)."""
 
 
 def blocks(layout: str) -> tuple[Block, ...]:
@@ -157,6 +165,24 @@ def clock_signal(clock: GaitClock) -> Array:
     return xp.stack([xp.sin(clock.phase), xp.cos(clock.phase), ramp], axis=-1)
 
 
+def advance_heading(error: Array, angular_velocity: Array, gravity: Array, yaw_rate: Array) -> Array:
+    """Return how far the trunk has turned beyond what was commanded, one control period later.
+
+    The gyro's rate about the vertical is summed up: without it no policy could tell a slow turn from a walk
+    straight ahead.
+
+    Args:
+        error: a control period ago, (...) [rad]; zero at the start.
+        angular_velocity: as measured now, trunk frame, (..., 3) [rad/s].
+        gravity: unit gravity in the trunk frame, (..., 3).
+        yaw_rate: what was commanded for the period, (...) [rad/s].
+    """
+    xp = array_namespace(error)
+    turned = -xp.sum(angular_velocity * gravity, axis=-1)
+    changed = error + CONTROL_PERIOD_S * (turned - yaw_rate)
+    return xp.clip(changed, -HEADING_ERROR_LIMIT, HEADING_ERROR_LIMIT)
+
+
 def check_command(command: Array, low: Array, high: Array) -> None:
     """Refuse commands (..., 3) that are not finite or lie outside the box [low, high].
 
@@ -237,6 +263,7 @@ def foundation() -> dict[str, Any]:
         "command_slew": list(COMMAND_SLEW),
         "gait_phase_offset_rad": GAIT_PHASE_OFFSET,
         "gait_ramp_s": GAIT_RAMP_S,
+        "heading_error_limit_rad": HEADING_ERROR_LIMIT,
         "action_clip": ACTION_CLIP,
     }
 

@@ -264,6 +264,7 @@ class MicroDuckEnv(TaskMethods, Snapshots, TorchRLConstants, EnvBase, metaclass=
         weighted = self._rows.weighted(features)
         features.seal()
         episodes.remember(features)
+        episodes.advance_heading(features)
         self._draw_due_commands()
         out = self._observations(features)
         if self.options.diagnostics:
@@ -320,6 +321,7 @@ class MicroDuckEnv(TaskMethods, Snapshots, TorchRLConstants, EnvBase, metaclass=
                 "linear_velocity": features["body_velocity"],
                 "planar_command": command[:, :2],
                 "command": command,
+                "heading_error": episodes.heading_error[rows].unsqueeze(-1),
                 "gait_clock": contract.clock_signal(clock).float(),
                 "previous_action": episodes.action[rows],
             }

@@ -25,6 +25,7 @@ class Episodes:
         phase: phase of the gait clock, (n,) float64 [rad].
         elapsed: time since the clock started, (n,) float64 [s].
         frequency: frequency of the clock, (n,) float64 [Hz].
+        heading_error: how far the gyro says that the trunk turned beyond its command, (n,) [rad].
         action: last action, (n, 14).
         earlier_action: the one before it, (n, 14).
         wanted_heading: heading to keep, (n,) [rad].
@@ -40,6 +41,7 @@ class Episodes:
     phase: Tensor
     elapsed: Tensor
     frequency: Tensor
+    heading_error: Tensor
     action: Tensor
     earlier_action: Tensor
     wanted_heading: Tensor
@@ -62,6 +64,7 @@ class Episodes:
             phase=zeros(dtype=torch.float64) + contract.GAIT_PHASE_OFFSET,
             elapsed=zeros(dtype=torch.float64),
             frequency=zeros(dtype=torch.float64),
+            heading_error=zeros(),
             action=zeros(NUM_JOINTS),
             earlier_action=zeros(NUM_JOINTS),
             wanted_heading=zeros(),
@@ -88,6 +91,11 @@ class Episodes:
         """Move every clock one control period on."""
         clock = contract.advance_clock(GaitClock(self.phase, self.elapsed), self.frequency)
         self.phase, self.elapsed = clock.phase, clock.elapsed
+
+    def advance_heading(self, sensed: Mapping[str, Tensor]) -> None:
+        """Take in what the gyro and the direction of gravity say of the period that has passed."""
+        measured = sensed["angular_velocity"], sensed["projected_gravity"]
+        self.heading_error = contract.advance_heading(self.heading_error, *measured, self.command[:, 2])
 
     def remember(self, features: Mapping[str, Tensor]) -> None:
         """Keep copies of what the next step compares with, of a step's features."""

@@ -25,6 +25,7 @@ _BLOCKS: dict[str, tuple[tuple[int, ...], tuple[float, ...]]] = {
     "linear_velocity": ((0, 1, 2), (1, -1, 1)),
     "planar_command": ((0, 1), (1, -1)),
     "command": ((0, 1, 2), (1, -1, -1)),
+    "heading_error": ((0,), (-1,)),
     "joint_error": _JOINTS,
     "joint_velocity": _JOINTS,
     "gait_clock": ((0, 1, 2), (-1, -1, 1)),

@@ -37,5 +37,5 @@ def test_observation_and_targets_agree_over_a_walk(vx):
         state["action"] = torch.from_numpy(controller.state.previous_action).float()[None]
         state = env.step(state)["next"]
         assert np.abs(targets - env.physics.batch.ctrl[0]).max() <= 1e-6
-        controller.advance(asked, 1)
+        controller.advance(asked, measured(env), 1)
     assert not bool(state["fallen"])

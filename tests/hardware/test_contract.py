@@ -46,11 +46,12 @@ def signals(layout: str, lead: tuple[int, ...] = ()) -> dict[str, np.ndarray]:
                 "projected_gravity": 0,
                 "angular_velocity": 3,
                 "command": 6,
-                "joint_error": 9,
-                "joint_velocity": 23,
-                "gait_clock": 37,
-                "previous_action": 40,
-                "end": 54,
+                "heading_error": 9,
+                "joint_error": 10,
+                "joint_velocity": 24,
+                "gait_clock": 38,
+                "previous_action": 41,
+                "end": 55,
             },
         ),
     ],
@@ -69,7 +70,7 @@ def test_observation_is_the_same_for_torch_and_numpy_and_for_rows() -> None:
     rows = {b.name: rng.normal(size=(3, 2, b.width)) for b in contract.blocks("sensor")}
     observed = contract.observe("sensor", rows)
     as_torch = contract.observe("sensor", {name: torch.from_numpy(value) for name, value in rows.items()})
-    assert observed.shape == (3, 2, 54)
+    assert observed.shape == (3, 2, 55)
     assert np.array_equal(as_torch.numpy(), observed)
     alone = contract.observe("sensor", {name: value[1, 0] for name, value in rows.items()})
     assert np.array_equal(alone, observed[1, 0])
@@ -216,6 +217,30 @@ def test_command_arrives_and_stays(array: MakeArray, close: Close) -> None:
 def test_command_never_leaves_the_box(array: MakeArray, close: Close) -> None:
     step = contract.step_command(array([0.29, 0.0, 0.0]), array([5.0, 5.0, 0.0]), array(LOW), array(HIGH))
     assert close(step, [0.3, 0.0, 0.0])
+
+
+# Heading
+
+
+def test_heading_error_is_what_the_gyro_turned_beyond_the_command(array: MakeArray, close: Close) -> None:
+    gyro, upright = array([0.3, -0.2, 1.0]), array([0.0, 0.0, -1.0])
+    error = contract.advance_heading(array(0.1), gyro, upright, array(0.25))
+    assert close(error, 0.115, 1e-7)  # 20 ms of 1.0 - 0.25 rad/s
+
+
+def test_heading_is_turned_about_the_vertical_and_not_about_the_trunk(array: MakeArray, close: Close) -> None:
+    # Lying on its left side, y points down: turning about -y is turning to the left.
+    lying = array([0.0, 1.0, 0.0])
+    error = contract.advance_heading(array(0.0), array([0.0, -2.0, 5.0]), lying, array(0.0))
+    assert close(error, 0.04, 1e-7)
+
+
+@pytest.mark.parametrize(("rate", "end"), [(4.0, 0.5), (-4.0, -0.5)])
+def test_heading_error_ends_at_half_a_radian(array: MakeArray, close: Close, rate: float, end: float) -> None:
+    error = array(0.0)
+    for _ in range(100):
+        error = contract.advance_heading(error, array([0, 0, rate]), array([0, 0, -1.0]), array(0.0))
+    assert close(error, end, 1e-7)
 
 
 # Action map

@@ -32,7 +32,7 @@ def scripted(env, steps, seed=0):
     return torch.stack(seen)
 
 
-@pytest.mark.parametrize(("layout", "width"), [("state", 56), ("sensor", 54)])
+@pytest.mark.parametrize(("layout", "width"), [("state", 56), ("sensor", 55)])
 def test_specs_hold_for_both_layouts(layout, width):
     env = make(layout=layout)
     check_env_specs(env)

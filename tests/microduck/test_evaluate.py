@@ -15,7 +15,7 @@ from microduck.tasks import make_task, speed_range_task, stack_tasks, standing_t
 @pytest.fixture
 def still():
     """A policy that holds STAND, which tips the duck over in about a second."""
-    policy = SkillPolicy(54, 2)
+    policy = SkillPolicy(55, 2)
     with torch.no_grad():
         policy.rest[-1].weight.zero_()
     return policy
@@ -65,7 +65,7 @@ def test_starts_are_cold_whatever_the_row_says(still):
 
 def test_the_wanted_turn_is_no_drift():
     turning = stack_tasks([make_task((0, 0), (0, 0), name="turn", yaw_rate_interval=(1.0, 1.0))])
-    policy = SkillPolicy(54, 1)
+    policy = SkillPolicy(55, 1)
     result = learning.evaluate(policy, turning, options(steps=25))[0]
     # The duck hardly turns in half a second, though 1 rad/s was wanted.
     assert result.heading_drift_p95 == pytest.approx(0.5, abs=0.1)

@@ -80,8 +80,8 @@ def test_the_normaliser_only_learns_when_told():
 
 
 def test_tasks_start_alike_and_can_grow_apart():
-    policy = SkillPolicy(54, 3)
-    observation, tasks = torch.randn(3, 54), torch.arange(3).unsqueeze(-1)
+    policy = SkillPolicy(55, 3)
+    observation, tasks = torch.randn(3, 55), torch.arange(3).unsqueeze(-1)
     same = observation[:1].expand(3, -1)
     assert torch.allclose(policy(same, tasks), policy(same, tasks.flip(0)))
     with torch.no_grad():
@@ -90,7 +90,7 @@ def test_tasks_start_alike_and_can_grow_apart():
 
 
 def one_step_each(ppo, observation, gain=1.0):
-    """Return episodes of one step that pay `gain` times the action's mean, for observations (n, 1, 54)."""
+    """Return episodes of one step that pay `gain` times the action's mean, for observations (n, 1, 55)."""
     count = len(observation)
     inputs = {"observation": observation, "task_id": torch.zeros(count, 1, 1, dtype=torch.int64)}
     batch = ppo.actor(TensorDict(inputs, batch_size=[count, 1])).detach()
@@ -104,7 +104,7 @@ def test_an_update_raises_the_probability_of_the_better_action():
     torch.manual_seed(0)
     config = TrainConfig(minibatches=1, epochs=8, entropy=0.0)
     ppo = PPO(*make_networks(config, 1), config)
-    batch = one_step_each(ppo, torch.zeros(256, 1, 54))
+    batch = one_step_each(ppo, torch.zeros(256, 1, 55))
     seen = batch["observation"][:1], batch["task_id"][:1]
     before = float(ppo.policy(*seen).detach().mean())
     ppo.update(batch)
@@ -126,7 +126,7 @@ def test_the_critic_sees_observations_as_the_actor_does():
     torch.manual_seed(0)
     config = TrainConfig(minibatches=1, epochs=1)
     ppo = PPO(*make_networks(config, 1), config)
-    ppo.update(one_step_each(ppo, 5 + 3 * torch.randn(512, 1, 54)))
+    ppo.update(one_step_each(ppo, 5 + 3 * torch.randn(512, 1, 55)))
     # 512 observations of mean 5 and deviation 3
     assert ppo.critic.normaliser.mean.numpy() == pytest.approx(5.0, abs=0.6)
     assert torch.equal(ppo.critic.normaliser.mean, ppo.policy.normaliser.mean)
@@ -136,7 +136,7 @@ def test_no_gradient_is_longer_than_it_may_be():
     torch.manual_seed(0)
     config = TrainConfig(minibatches=1, epochs=1, max_grad_norm=0.25)
     ppo = PPO(*make_networks(config, 1), config)
-    ppo.update(one_step_each(ppo, torch.randn(64, 1, 54), gain=1e6))  # whose values are far off
+    ppo.update(one_step_each(ppo, torch.randn(64, 1, 55), gain=1e6))  # whose values are far off
     for network in (ppo.policy, ppo.critic):
         squares = [
             float(value.grad.square().sum()) for value in network.parameters() if value.grad is not None
@@ -148,7 +148,7 @@ def test_the_divergence_of_an_update_is_that_of_two_gaussians():
     config = TrainConfig()
     ppo = PPO(*make_networks(config, 1), config)
     rows = TensorDict(
-        {"observation": torch.zeros(3, 54), "task_id": torch.zeros(3, 1, dtype=torch.int64)}, [3]
+        {"observation": torch.zeros(3, 55), "task_id": torch.zeros(3, 1, dtype=torch.int64)}, [3]
     )
     rows["loc"] = torch.zeros(3, 14)
     with torch.no_grad():
@@ -166,7 +166,7 @@ def test_a_reward_that_is_not_finite_stops_training_and_is_named():
     ppo = PPO(*make_networks(config, 1), config)
     batch = TensorDict(
         {
-            "observation": torch.zeros(2, 2, 54),
+            "observation": torch.zeros(2, 2, 55),
             "next": {"reward": torch.tensor([[[0.0], [float("nan")]]] * 2)},
         },
         [2, 2],

@@ -23,8 +23,8 @@ from hardware import contract
 from hardware.errors import BusTimeoutError
 from hardware.joints import STAND
 
-WIDTH = 54
-SIN_CLOCK = 37
+WIDTH = 55
+SIN_CLOCK = 38
 """Place of sin(phase) in the observation: after gravity, rates, command, joint errors and velocities."""
 LEFT_ANKLE = 4
 TASK_ROWS = {"stand": (0.0, 0.0, 0.0, 0.0), "walk": (-0.1, 0.3, -0.5, 0.5)}

@@ -26,22 +26,22 @@ def test_the_first_observation_holds_the_signals_in_the_layouts_order(bundle: Bu
     controller.targets(SAMPLE)
     seen = controller.observation
     assert seen.dtype == np.float32
-    expected = [0.6, 0, -0.8, 0.1, 0.2, 0.3, 0, 0, 0]
+    expected = [0.6, 0, -0.8, 0.1, 0.2, 0.3, 0, 0, 0, 0]
     expected += [i / 100 for i in range(14)] + [i / 10 for i in range(14)]
     expected += [-0.998891, 0.047079, 0.0]  # sin and cos of -1.5237, ramp 0
-    assert seen[:40] == pytest.approx(expected, abs=1e-6)
-    assert seen[40:].tolist() == [0.0] * 14
+    assert seen[:41] == pytest.approx(expected, abs=1e-6)
+    assert seen[41:].tolist() == [0.0] * 14
 
 
 def test_the_second_observation_holds_the_raw_action_and_the_clock_one_period_later(bundle: Bundle) -> None:
     controller = Controller(bundle, bundle.skill("walk"))
     controller.targets(SAMPLE)
-    controller.advance(np.zeros(3), 1)
+    controller.advance(np.zeros(3), SAMPLE, 1)
     controller.targets(SAMPLE)
     phase = -1.5237 + 2 * pi * 1.5 * 0.02
-    assert controller.observation[37:40] == pytest.approx([sin(phase), cos(phase), 0.05], abs=1e-6)
-    assert controller.observation[40] == 0.25  # the policy's constant at left hip yaw
-    assert controller.observation[44] == pytest.approx(0.5 * -0.998891, abs=1e-6)  # left ankle
+    assert controller.observation[38:41] == pytest.approx([sin(phase), cos(phase), 0.05], abs=1e-6)
+    assert controller.observation[41] == 0.25  # the policy's constant at left hip yaw
+    assert controller.observation[45] == pytest.approx(0.5 * -0.998891, abs=1e-6)  # left ankle
 
 
 def test_targets_are_stand_plus_scale_times_action(bundle: Bundle) -> None:
@@ -55,8 +55,8 @@ def test_targets_are_stand_plus_scale_times_action(bundle: Bundle) -> None:
 def test_the_clock_keeps_real_time_over_skipped_ticks(bundle: Bundle) -> None:
     one_by_one, at_once = (Controller(bundle, bundle.skill("stand")) for _ in range(2))
     for _ in range(7):
-        one_by_one.advance(np.zeros(3), 1)
-    at_once.advance(np.zeros(3), 7)
+        one_by_one.advance(np.zeros(3), SAMPLE, 1)
+    at_once.advance(np.zeros(3), SAMPLE, 7)
     phase = -1.5237 + 2 * pi * 2.0 * 0.14
     for controller in (one_by_one, at_once):
         assert controller.state.clock.phase == pytest.approx(phase)
@@ -67,7 +67,7 @@ def test_a_command_is_approached_at_one_metre_per_second_squared(bundle: Bundle)
     controller = Controller(bundle, bundle.skill("walk"))
     seen = []
     for _ in range(16):
-        controller.advance(np.array([0.3, 0.0, -0.5]), 1)
+        controller.advance(np.array([0.3, 0.0, -0.5]), SAMPLE, 1)
         seen.append(controller.state.command.copy())
     vx, yaw = [s[0] for s in seen], [s[2] for s in seen]
     assert vx[:3] == pytest.approx([0.02, 0.04, 0.06])
@@ -78,13 +78,23 @@ def test_a_command_is_approached_at_one_metre_per_second_squared(bundle: Bundle)
 
 def test_a_command_beyond_the_box_stops_at_its_edge(bundle: Bundle) -> None:
     controller = Controller(bundle, bundle.skill("walk"))
-    controller.advance(np.array([5.0, 1.0, 9.0]), 25)
+    controller.advance(np.array([5.0, 1.0, 9.0]), SAMPLE, 25)
     assert controller.state.command == pytest.approx([0.3, 0.0, 0.5])
 
 
 def test_a_faster_command_speeds_the_gait_clock_up(bundle: Bundle) -> None:
     controller = Controller(bundle, bundle.skill("walk"))
-    controller.advance(np.array([0.3, 0.0, 0.0]), 25)
+    controller.advance(np.array([0.3, 0.0, 0.0]), SAMPLE, 25)
     before = controller.state.clock.phase
-    controller.advance(np.array([0.3, 0.0, 0.0]), 1)
+    controller.advance(np.array([0.3, 0.0, 0.0]), SAMPLE, 1)
     assert (controller.state.clock.phase - before) % (2 * pi) == pytest.approx(2 * pi * 1.8 * 0.02)
+
+
+def test_heading_error_grows_by_the_turn_that_was_not_commanded(bundle: Bundle) -> None:
+    controller = Controller(bundle, bundle.skill("walk"))
+    controller.advance(np.array([0.0, 0.0, 0.5]), SAMPLE, 3)
+    # About the vertical the sample turns at 0.3 * 0.8 - 0.1 * 0.6 = 0.18 rad/s; the command grows by 0.06
+    # rad/s a period from zero, and each period is held against the command it was driven with.
+    wanted = 0.02 * (3 * 0.18 - (0.0 + 0.06 + 0.12))
+    controller.targets(SAMPLE)
+    assert controller.observation[9] == pytest.approx(wanted, abs=1e-7)

@@ -28,7 +28,7 @@ def test_a_valid_bundle_lists_its_skills_in_the_manifests_order(bundle: Bundle) 
 
 
 def test_the_policy_sees_the_observation_and_the_skills_task(bundle: Bundle) -> None:
-    observation = np.zeros(54, np.float32)
+    observation = np.zeros(55, np.float32)
     observation[37] = 0.5
     walk, stand = (bundle.act(observation, bundle.skill(name)) for name in ("walk", "stand"))
     assert walk.tolist() == [0.25, 0, 0, 0, 0.25, *[0] * 9]
@@ -47,7 +47,7 @@ def test_an_unknown_skill_is_refused_with_the_names_there_are(bundle: Bundle) ->
 def test_loading_and_running_a_policy_starts_no_thread(bundle_folder: Path) -> None:
     before = len(os.listdir("/proc/self/task"))
     loaded = load_bundle(bundle_folder)
-    loaded.act(np.zeros(54, np.float32), loaded.skill())
+    loaded.act(np.zeros(55, np.float32), loaded.skill())
     assert len(os.listdir("/proc/self/task")) == before
 
 
@@ -56,7 +56,7 @@ def test_a_policy_of_another_width_is_refused_with_both_widths(
     draft: Any, tmp_path: Path, make_model: Callable[..., onnx.ModelProto], width: int
 ) -> None:
     draft.width, draft.model = width, make_model(width=width).SerializeToString()
-    with pytest.raises(ContractError, match=rf"\[1, {width}\].*'sensor' is 54 wide"):
+    with pytest.raises(ContractError, match=rf"\[1, {width}\].*'sensor' is 55 wide"):
         load_bundle(draft.write(tmp_path / "b"))
 
 
@@ -64,13 +64,13 @@ def test_a_policy_file_of_another_width_than_its_manifest_is_refused(
     draft: Any, tmp_path: Path, make_model: Callable[..., onnx.ModelProto]
 ) -> None:
     draft.model = make_model(width=51).SerializeToString()
-    with pytest.raises(BundleError, match=r"\[1, 51\].*\[1, 54\]"):
+    with pytest.raises(BundleError, match=r"\[1, 51\].*\[1, 55\]"):
         load_bundle(draft.write(tmp_path / "b"))
 
 
 def test_another_observation_layout_is_refused_with_both_widths(draft: Any, tmp_path: Path) -> None:
     draft.description["observation"] = [["projected_gravity", 3, "1"], ["everything", 58, "1"]]
-    with pytest.raises(ContractError, match="observation width: 54 here, 61 there"):
+    with pytest.raises(ContractError, match="observation width: 55 here, 61 there"):
         load_bundle(draft.write(tmp_path / "b"))
 
 

@@ -33,7 +33,7 @@ SUMMARY = Summary(
 def tick(alerts: tuple[str, ...] = (), tilt_z: float = -0.8660254) -> Tick:
     zero = np.zeros(14)
     sample = BodySample(0.0, zero, zero, zero, np.zeros(3), np.array([0.5, 0.0, tilt_z]), alerts)
-    return Tick(Mode.RUN, 3.21, sample, True, np.array([0.2, 0.0, -0.3]), np.zeros(54), zero, 6)
+    return Tick(Mode.RUN, 3.21, sample, True, np.array([0.2, 0.0, -0.3]), np.zeros(55), zero, 6)
 
 
 class Terminal(io.StringIO):

@@ -202,7 +202,7 @@ def model_of_ramp(make_model: Callable[..., onnx.ModelProto], *last: onnx.NodePr
         helper.make_node("Squeeze", ["deep", "axis"], ["still"]),
     ]
     model = make_model([*ramp, *last])
-    for name, value in (("from", [39]), ("to", [40])):
+    for name, value in (("from", [40]), ("to", [41])):
         model.graph.initializer.append(numpy_helper.from_array(np.array(value, np.int64), name))
     rows = 2 if last[0].op_type != "Identity" else 1
     model.graph.initializer.append(numpy_helper.from_array(np.zeros((rows, 14), np.float32), "zeros"))

@@ -86,8 +86,8 @@ def test_the_policys_first_observation_is_that_of_a_training_episodes_first_step
     drive.run(0.1)
     first = drive.ticks[RISE_TICKS]
     assert (first.mode, first.mode_s) == (Mode.RUN, 0.0)
-    assert first.observation[37:40] == pytest.approx([sin(-1.5237), cos(-1.5237), 0.0], abs=1e-6)
-    assert first.observation[40:].tolist() == [0.0] * 14
+    assert first.observation[38:41] == pytest.approx([sin(-1.5237), cos(-1.5237), 0.0], abs=1e-6)
+    assert first.observation[41:].tolist() == [0.0] * 14
     assert drive.ticks[RISE_TICKS + 1].observation[39] == pytest.approx(0.05)
 
 
@@ -121,7 +121,7 @@ def test_the_policy_keeps_its_history_over_missed_reads(drive: Drive) -> None:
     drive.body.failing = lambda read: read - 1 in (120, 121)
     drive.run(1.0)
     before = (ankle_target(121) - STAND[ANKLE]) / 0.8
-    assert drive.ticks[122].observation[44] == pytest.approx(before, abs=1e-5)
+    assert drive.ticks[122].observation[45] == pytest.approx(before, abs=1e-5)
 
 
 def test_half_a_second_without_a_sample_is_a_fault_that_names_the_cause(drive: Drive) -> None:

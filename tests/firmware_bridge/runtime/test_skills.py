@@ -29,7 +29,7 @@ def test_a_valid_bundle_lists_its_skills_in_the_manifests_order(bundle: Bundle) 
 
 def test_the_policy_sees_the_observation_and_the_skills_task(bundle: Bundle) -> None:
     observation = np.zeros(55, np.float32)
-    observation[37] = 0.5
+    observation[38] = 0.5
     walk, stand = (bundle.act(observation, bundle.skill(name)) for name in ("walk", "stand"))
     assert walk.tolist() == [0.25, 0, 0, 0, 0.25, *[0] * 9]
     assert stand.tolist() == [0, 0, 0, 0, 0.25, *[0] * 9]

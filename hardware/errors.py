@@ -29,6 +29,10 @@ class TaskError(DuckError, ValueError):
     """A task row or library is not valid."""
 
 
+class RewardError(TaskError):
+    """A reward term returned a value that is not finite."""
+
+
 class TaskTypeError(TaskError, TypeError):
     """Something that is no task row was given as one."""
 

@@ -6,6 +6,7 @@ Sources: ROBOTIS control table of the XL330-M288 (units, model number); Rhoban/b
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import pi
 
 MODEL_NUMBER = 1200
@@ -51,7 +52,59 @@ FRICTION = 0.0048
 ARMATURE = 0.0018
 """Rotor inertia at the output shaft [kg m2]."""
 TORQUE_CONSTANT = 0.36601349688984386
-"""Torque constant of model m6 [N m/A]."""
+"""Torque constant of model m6 at the output shaft [N m/A, or V s/rad]."""
+RESISTANCE = 2.8113923539223227
+"""Resistance of the winding in model m6 [ohm]."""
+M6_ARMATURE = 0.0018077432831600838
+"""Rotor inertia at the output shaft in model m6 [kg m2]."""
+VISCOUS_FRICTION = 0.005359668274599504
+"""Viscous friction of model m6 [N m s/rad]."""
+ERROR_GAIN = 0.0028773775
+"""Duty cycle for each radian of position error and unit of the P register: 4096 counts a turn, gain divisor 256,
+PWM limit 885 (Rhoban/bam; the manual has a divisor of 128, which measurement did not confirm)."""
+NOMINAL_VOLTAGE = 7.4
+"""Voltage of a two-cell battery, to which the robot's controller refers its gain [V]."""
+FULL_VOLTAGE = 8.4
+"""Voltage of a full two-cell battery, and the highest that is simulated [V]."""
+FLOOR_VOLTAGE = 6.0
+"""Voltage below which the supply does not sag, as in the upstream training, and the lowest that is simulated [V]."""
+P_GAIN_LIMIT = 16383
+"""Largest value of the P register."""
+
+
+@dataclass(frozen=True)
+class GearFriction:
+    """Friction of the gearbox in model m6 of Rhoban/bam, fitted to an XL330-M288 on a bench.
+
+    "Motor" terms grow with the torque of the motor, "external" ones with that of the load. Stribeck terms fade
+    away as the joint gets faster.
+
+    Attributes:
+        base: friction that is always there [N m].
+        stribeck: what is added near standstill [N m].
+        motor: part of the motor's torque.
+        external: part of the load's torque.
+        motor_stribeck: part of the motor's torque near standstill.
+        external_stribeck: part of the load's torque near standstill.
+        motor_squared: part of the squared torque of the motor near standstill, where the load drives [1/(N m)].
+        external_squared: part of the squared torque of the load near standstill, where the motor drives [1/(N m)].
+        stribeck_speed: speed at which the Stribeck terms have fallen to 1/e [rad/s].
+        stribeck_power: how sudden they fade away.
+    """
+
+    base: float = 0.004771183165566
+    stribeck: float = 0.004676345799486616
+    motor: float = 0.2667860954283698
+    external: float = 8.515871897059342e-06
+    motor_stribeck: float = 1.0722918395099123e-05
+    external_stribeck: float = 0.08077928978935671
+    motor_squared: float = 0.009972471242139415
+    external_squared: float = 0.004902565732332559
+    stribeck_speed: float = 2.890372094130307
+    stribeck_power: float = 8.683259907618984
+
+
+GEAR_FRICTION = GearFriction()
 
 
 def stiffness(p_gain: float) -> float:

@@ -17,13 +17,14 @@ from torchrl.envs import EnvBase
 from hardware import contract, rotations
 from hardware.errors import ConfigError, DuckError
 from microduck import metrics, scene
-from microduck.env import diagnostics, specs
+from microduck.env import diagnostics, privileged, specs
 from microduck.env.actions import checked
 from microduck.env.episode import Episodes
 from microduck.env.local_classes import LocalClasses
 from microduck.env.measure import ALL, Rows, Senses
 from microduck.env.options import EnvOptions
 from microduck.env.pixels import Pictures
+from microduck.env.randomized import Randomized, make_ducks
 from microduck.env.resets import Resets, Start
 from microduck.env.snapshots import Snapshots
 from microduck.env.task_methods import TaskMethods
@@ -39,7 +40,7 @@ from microduck.tasks import MicroDuckTask
 _log = logging.getLogger(__name__)
 
 
-class MicroDuckEnv(TaskMethods, Snapshots, TorchRLConstants, EnvBase, metaclass=LocalClasses):
+class MicroDuckEnv(TaskMethods, Snapshots, Randomized, TorchRLConstants, EnvBase, metaclass=LocalClasses):
     """A batch of ducks, each on one task of a library for an episode.
 
     The interface is that of TorchRL's MicroDuckEnv, whose keyword arguments are accepted under their names.
@@ -104,6 +105,8 @@ class MicroDuckEnv(TaskMethods, Snapshots, TorchRLConstants, EnvBase, metaclass=
         self._senses = Senses(physics, self._action_map)
         self._rows = TaskRows(self.tasks, self._terms, physics.num_envs, physics.device)
         self._resets = Resets(self._rows, self.options, physics.stand_qpos, self.tasks.names)
+        self.ducks = make_ducks(self.options, physics, self._resets.generator)
+        self._properties = privileged.Properties(physics.device)
         self.episodes = Episodes.new(physics.num_envs, physics.device)
         self._pictures = Pictures(self.options, self.scene)
         self._seen = TensorDict({}, batch_size=[physics.num_envs], device=physics.device)
@@ -224,6 +227,7 @@ class MicroDuckEnv(TaskMethods, Snapshots, TorchRLConstants, EnvBase, metaclass=
         episodes.task_id[ids] = start.task_id
         rows.hand_out(changed, episodes.task_id[changed])
         self.physics.reset(ids, start.qpos, start.qvel)
+        self.ducks.draw(ids)
         episodes.phase[ids] = start.phase
         episodes.wanted_heading[ids] = rotations.heading(start.qpos[:, 3:7]).float()
         self._command(ids, start.command)
@@ -237,13 +241,16 @@ class MicroDuckEnv(TaskMethods, Snapshots, TorchRLConstants, EnvBase, metaclass=
         episodes.steps_to_draw[ids] = self._resets.steps_to_draw(held["command_resample_interval"][ids])
 
     def _first_look(self, ids: Tensor) -> TensorDict:
-        if not self.options.diagnostics:
-            out = self._observations(self._senses.motion(ids), ids)
+        options = self.options
+        if not (options.diagnostics or options.privileged):
+            motion = self._senses.motion(ids)
+            out = self._observations(motion, self.ducks.begin(ids, motion), ids)
         else:
             self.physics.refresh(ids)
             features = self._senses.features(self.episodes, self.episodes.action[ids], ids)
-            out = self._observations(features, ids)
-            out.update(self._diagnose(features, self._rows.weighted(features, ids), ids))
+            out = self._observations(features, self.ducks.begin(ids, features), ids)
+            if options.diagnostics:
+                out.update(self._diagnose(features, self._rows.weighted(features, ids), ids))
         if self.options.from_pixels:
             out.set("pixels", self._pictures.after_reset(self.physics.qpos, ids))
         return out
@@ -254,7 +261,7 @@ class MicroDuckEnv(TaskMethods, Snapshots, TorchRLConstants, EnvBase, metaclass=
         if self._seen.is_empty():
             raise ConfigError("no duck has been reset yet; call reset() before step()")
         episodes, action = self.episodes, checked(tensordict["action"], self.num_envs)
-        self.physics.step(self._action_map.joint_targets(action))
+        self.physics.step(self.ducks.take_command(self._action_map.joint_targets(action)))
         broken = self._put_back_diverged()
         episodes.steps += 1
         episodes.advance_clock()
@@ -264,9 +271,10 @@ class MicroDuckEnv(TaskMethods, Snapshots, TorchRLConstants, EnvBase, metaclass=
         weighted = self._rows.weighted(features)
         features.seal()
         episodes.remember(features)
-        episodes.advance_heading(features)
+        sensed = self.ducks.measure(features)
+        episodes.advance_heading(sensed)
         self._draw_due_commands()
-        out = self._observations(features)
+        out = self._observations(features, sensed)
         if self.options.diagnostics:
             out.update(self._diagnose(features, weighted))
             out.set("diagnostic_nonfinite_failure", broken.unsqueeze(-1))
@@ -305,7 +313,9 @@ class MicroDuckEnv(TaskMethods, Snapshots, TorchRLConstants, EnvBase, metaclass=
         if len(due):
             self._command(due, self._resets.new_commands(episodes.task_id[due]))
 
-    def _observations(self, features: Mapping[str, Tensor], rows: Rows = ALL) -> TensorDict:
+    def _observations(
+        self, features: Mapping[str, Tensor], sensed: Mapping[str, Tensor], rows: Rows = ALL
+    ) -> TensorDict:
         episodes = self.episodes
         command = episodes.command[rows].clone()
         clock = contract.GaitClock(episodes.phase[rows], episodes.elapsed[rows])
@@ -315,17 +325,20 @@ class MicroDuckEnv(TaskMethods, Snapshots, TorchRLConstants, EnvBase, metaclass=
             "task_id": episodes.task_id[rows].unsqueeze(-1).clone(),
             "fallen": features["fallen"].unsqueeze(-1).clone(),
         }
+        signals = {
+            **features,
+            "linear_velocity": features["body_velocity"],
+            "planar_command": command[:, :2],
+            "command": command,
+            "heading_error": episodes.heading_error[rows].unsqueeze(-1),
+            "gait_clock": contract.clock_signal(clock).float(),
+            "previous_action": episodes.action[rows],
+        }
         if not self.options.pixels_only:
-            signals = {
-                **features,
-                "linear_velocity": features["body_velocity"],
-                "planar_command": command[:, :2],
-                "command": command,
-                "heading_error": episodes.heading_error[rows].unsqueeze(-1),
-                "gait_clock": contract.clock_signal(clock).float(),
-                "previous_action": episodes.action[rows],
-            }
-            out["observation"] = contract.observe(self.layout, signals)
+            out["observation"] = contract.observe(self.layout, {**signals, **sensed})
+        if self.options.privileged:
+            properties = self._properties(self.ducks, self._every[rows])
+            out["privileged"] = privileged.privileged(signals, features, properties)
         return TensorDict(out, batch_size=command.shape[:1], device=self.physics.device)
 
     def _diagnose(self, features: Features, weighted: Tensor, rows: Rows = ALL) -> dict[str, Tensor]:

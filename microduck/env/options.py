@@ -15,6 +15,8 @@ from hardware import contract
 from hardware.errors import ConfigError
 from microduck.checks import check_flag, check_whole
 from microduck.physics.options import PhysicsOptions
+from microduck.randomization.ranges import Randomization
+from microduck.randomization.servo_fields import SUPPLY_PARAMETERS
 
 BACKENDS = ("native", "warp")
 """What may simulate the ducks: MuJoCo's batch on the CPU, or MuJoCo Warp, meant for CUDA."""
@@ -34,12 +36,14 @@ class EnvOptions:
         action_scale: joint travel for an action of 1 [rad].
         max_episode_steps: control steps after which an episode is truncated.
         diagnostics: add the `diagnostic_*` keys.
+        privileged: add the key `privileged`, what a critic may see; see `microduck.env.privileged`.
         seed: seed of the resets; None draws one.
         device: torch device of the tensors; `cpu` for native physics.
         reset_noise_scale: uniform noise of the base position [m] and of all velocities [m/s, rad/s] at reset.
         reset_yaw: most the base is turned at reset, either way [rad].
         reset_height: most the base is lifted at reset [m].
         reset_clock: start the gait clock at any phase instead of at the same one.
+        randomization: ranges that each duck is drawn from at each of its resets; None for nominal ducks.
         physics: one of `BACKENDS`.
         physics_options: how physics is stepped.
         root: folder of downloaded scenes; None for the usual cache.
@@ -61,12 +65,14 @@ class EnvOptions:
     action_scale: float = 0.35
     max_episode_steps: int = 500
     diagnostics: bool = False
+    privileged: bool = False
     seed: int | None = None
     device: str | torch.device | None = None
     reset_noise_scale: float = RESET_NOISE
     reset_yaw: float = 0.0
     reset_height: float = 0.0
     reset_clock: bool = False
+    randomization: Randomization | None = None
     physics: str = "native"
     physics_options: PhysicsOptions = field(default_factory=PhysicsOptions)
     root: str | Path | None = None
@@ -95,10 +101,24 @@ class EnvOptions:
             value = getattr(self, name)
             if not _number(value) or not 0 <= value <= most:
                 raise ConfigError(f"{name} is {value!r}; it must be in [0, {most:g}]")
+        self._check_randomization()
         self._check_pictures()
 
+    def _check_randomization(self) -> None:
+        ranges = self.randomization
+        if ranges is None:
+            return
+        if not isinstance(ranges, Randomization):
+            raise ConfigError(f"randomization is {ranges!r}; give Randomization(...), or None for nominal ducks")
+        varied = [name for name in SUPPLY_PARAMETERS if ranges.changes(name)]
+        if varied and self.physics_options.actuator == "position":
+            raise ConfigError(
+                f"randomization varies {varied}, which a position servo has not; set "
+                "PhysicsOptions(actuator='xl330'), or leave them out with Randomization.without(*SUPPLY_PARAMETERS)"
+            )
+
     def _check_types(self) -> None:
-        for name in ("diagnostics", "reset_clock", "from_pixels", "pixels_only"):
+        for name in ("diagnostics", "privileged", "reset_clock", "from_pixels", "pixels_only"):
             check_flag(name, getattr(self, name))
         if not isinstance(self.layout, str):
             raise ConfigError(f"layout is {self.layout!r}; choose one of {sorted(contract.LAYOUTS)}")

@@ -8,7 +8,7 @@ from torchrl.data import Bounded, Categorical, Composite, TensorSpec, Unbounded
 
 from hardware import contract
 from hardware.joints import NUM_JOINTS
-from microduck.env import diagnostics
+from microduck.env import diagnostics, privileged
 from microduck.env.options import EnvOptions
 
 FLAGS = ("done", "terminated", "truncated")
@@ -44,6 +44,8 @@ def observation(options: EnvOptions, terms: list[str], count: int) -> dict[str, 
     given: dict[str, TensorSpec] = {"fallen": _flag(count, device)}
     if not options.pixels_only:
         given["observation"] = Unbounded(shape=(count, contract.width(options.layout)), device=device)
+    if options.privileged:
+        given["privileged"] = Unbounded(shape=(count, privileged.WIDTH), device=device)
     if options.from_pixels:
         shape = (count, options.render_height, options.render_width, 3)
         given["pixels"] = Unbounded(shape=shape, dtype=torch.uint8, device=device)

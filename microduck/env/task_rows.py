@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from hardware import contract
-from hardware.errors import TaskError
+from hardware.errors import RewardError, TaskError
 from microduck.env.measure import ALL, Rows
 from microduck.rewards import Features, RewardRegistry
 from microduck.tasks import MicroDuckTask, command_box
@@ -66,6 +66,7 @@ class TaskRows:
 
         Raises:
             TaskError: a term asks for a feature that does not exist, or returns another shape than (k,).
+            RewardError: what a term adds is not finite.
         """
         if not self.terms:  # rows that leave the reward to a transform
             return features["upright"].new_zeros(len(features["upright"]), 0)
@@ -73,10 +74,9 @@ class TaskRows:
         columns = [self._value(name, features, held) for name in self.terms]
         weighted = torch.stack(columns, dim=-1) * held["weights"]
         if not bool(torch.isfinite(weighted).all()):
-            bad = [
-                name for name, column in zip(self.terms, columns, strict=True) if not column.isfinite().all()
-            ]
-            raise TaskError(f"reward terms {bad} returned NaN or infinity; keep their divisors from zero")
+            sound = weighted.isfinite().all(0).tolist()
+            bad = [name for name, fine in zip(self.terms, sound, strict=True) if not fine]
+            raise RewardError(f"reward terms {bad} returned NaN or infinity; keep their divisors from zero")
         return weighted
 
     def _value(self, name: str, features: Features, params: Mapping[str, Tensor]) -> Tensor:

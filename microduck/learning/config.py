@@ -4,16 +4,49 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from hardware import contract
 from hardware.errors import ConfigError
 from hardware.files import parse_object, read_bounded, replacing
+from microduck.checks import check_flag, check_whole
 from microduck.physics.options import PhysicsOptions
 
 MAX_FILE_BYTES = 64 * 1024
 """Most a configuration's file may hold."""
+_MAY_BE_ZERO = {"transitions", "threads", "seed", "entropy", "evaluate_every_minutes"}
+_AT_MOST_ONE = {"gamma", "lmbda", "clip"}
+
+
+def _check_whole(name: str, value: Any) -> None:
+    check_whole(name, value, least=0 if name in _MAY_BE_ZERO else 1)
+
+
+def _check_number(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ConfigError(f"{name} is {value!r}; it must be a number")
+    most = 1.0 if name in _AT_MOST_ONE else math.inf
+    enough = value >= 0 if name in _MAY_BE_ZERO else value > 0
+    if not (math.isfinite(value) and enough and value <= most):
+        wanted = "0 or more" if name in _MAY_BE_ZERO else "above 0"
+        raise ConfigError(f"{name} is {value}; it must be {wanted}" + (" and at most 1" if most == 1 else ""))
+
+
+def _check_text(name: str, value: Any) -> None:
+    if not isinstance(value, str):
+        raise ConfigError(f"{name} is {value!r}; it must be a text")
+
+
+_CHECKS: dict[str, Callable[[str, Any], None]] = {
+    "int": _check_whole,
+    "float": _check_number,
+    "bool": check_flag,
+    "str": _check_text,
+}
+"""What a value must be, by the type of its field."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +76,15 @@ class TrainConfig:
         initial_std: standard deviation of the actions at the start.
         max_grad_norm: largest gradient norm of actor and critic each.
         mirror: show the learner about half of the transitions with left and right exchanged.
+        save_every_minutes: most training that a crash costs [min].
+        evaluate_every_minutes: training time between two checks of every task, after which tasks that lag are
+            drawn more often and the policy with the best worst task is kept [min]; 0 for no checks.
+        tensorboard: write TensorBoard's event files into the folder `tensorboard` of the run.
+        wandb: project at Weights & Biases to log to; empty for none.
+
+    Raises:
+        ConfigError: a value is of another type or out of range.
+        ContractError: the layout does not exist.
     """
 
     library: str = "walk"
@@ -67,17 +109,17 @@ class TrainConfig:
     initial_std: float = 1.0
     max_grad_norm: float = 1.0
     mirror: bool = True
+    save_every_minutes: float = 1.0
+    evaluate_every_minutes: float = 3.0
+    tensorboard: bool = False
+    wandb: str = ""
 
     def __post_init__(self) -> None:
-        contract.blocks(self.layout)
         for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, str | bool):
-                continue
-            least = 0 if field.name in {"transitions", "threads", "seed", "entropy"} else math.ulp(0.0)
-            if not (math.isfinite(value) and value >= least):
-                wanted = "0 or more" if least == 0 else "above 0"
-                raise ConfigError(f"{field.name} is {value}; it must be {wanted}")
+            _CHECKS[str(field.type)](field.name, getattr(self, field.name))
+        contract.blocks(self.layout)
+        if self.kl_low > self.kl_high:
+            raise ConfigError(f"kl_low is {self.kl_low}, above kl_high {self.kl_high}; give it less")
         rows = self.steps * self.num_envs
         if rows < 2 * self.minibatches:
             raise ConfigError(

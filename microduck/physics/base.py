@@ -8,6 +8,8 @@ import mujoco
 import torch
 from torch import Tensor
 
+from microduck.physics.servo_bank import ServoBank
+
 MAX_SPEED = 1e4
 """Base or joint velocities beyond this have diverged [m/s, rad/s]; a falling duck stays below 100."""
 STATE = (
@@ -27,6 +29,7 @@ class Physics(Protocol):
         qpos: live base pose and joints, (num_envs, 21) [m, quaternion w x y z, rad]; may be written.
         qvel: live velocities, (num_envs, 20) [m/s world, rad/s body, rad/s]; may be written.
         stand_qpos: the STAND keyframe, (21,).
+        servos: what the servos of each simulation are like.
     """
 
     num_envs: int
@@ -36,6 +39,7 @@ class Physics(Protocol):
     qpos: Tensor
     qvel: Tensor
     stand_qpos: Tensor
+    servos: ServoBank
 
     def step(self, targets: Tensor) -> None:
         """Advance one control period with joint targets (num_envs, 14) [rad].
@@ -47,6 +51,7 @@ class Physics(Protocol):
     def reset(self, ids: Tensor, qpos: Tensor, qvel: Tensor) -> None:
         """Put simulations `ids` (k,) at time 0, STAND's controls, and qpos (k, 21) and qvel (k, 20).
 
+        Servos and model fields stay as they are. Commands that are delayed act on the joints' own angles first.
         The derived quantities follow at the next `step` or `refresh`.
         """
 
@@ -77,11 +82,24 @@ class Physics(Protocol):
     def diverged(self) -> Tensor:
         """Return which simulations hold a NaN, an infinity or an impossible speed, (num_envs,) bool."""
 
+    def expand(self, name: str) -> Tensor:
+        """Return the values of model field `name` for each simulation, (num_envs, ...), to be written.
+
+        They start as the model's own and last through resets. `set_constants` must follow a change of masses,
+        inertias, armatures or positions. Friction of joints, gains and delays belong to `servos`.
+        """
+
+    def set_constants(self, ids: Tensor) -> None:
+        """Compute anew what the model derives from masses, inertias and positions of simulations `ids` (k,)."""
+
     def save(self, ids: Tensor) -> Any:
-        """Return everything that decides the future of simulations `ids` (k,), solver warm start included."""
+        """Return everything that decides the future of simulations `ids` (k,), solver warm start included.
+
+        That is their state, their servos and their model fields.
+        """
 
     def load(self, ids: Tensor, saved: Any) -> None:
         """Put what `save` returned into simulations `ids` (k,) and `refresh` them."""
 
     def like(self, num_envs: int) -> Physics:
-        """Return a new batch of the same model and options with `num_envs` simulations."""
+        """Return a new batch of the same model and options with `num_envs` simulations, none of them varied."""

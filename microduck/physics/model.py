@@ -12,6 +12,7 @@ from hardware.contract import CONTROL_PERIOD_S
 from hardware.errors import ConfigError
 from microduck.physics.model_parts import check, complete, set_stand_controls
 from microduck.physics.options import PhysicsOptions
+from microduck.physics.servo_model import fit_motors, make_room_for_delays
 from microduck.physics.slim import slim
 from microduck.scene import BUILT_IN
 
@@ -52,7 +53,9 @@ def load_model(
     with _naming(path):
         model = spec.compile()
     check(model, path)
-    if complete(spec, model):
+    if options.actuator == "xl330":
+        fit_motors(spec)
+    if complete(spec, model) or options.actuator == "xl330":
         with _naming(path):
             model = spec.compile()
     set_stand_controls(model)
@@ -73,6 +76,7 @@ def _apply(spec: mujoco.MjSpec, options: PhysicsOptions) -> None:
         spec.option.integrator = getattr(mujoco.mjtIntegrator, f"mjINT_{options.integrator.upper()}")
     if options.iterations is not None:
         spec.option.iterations = options.iterations
+    make_room_for_delays(spec)
 
 
 def _box_meshes(spec: mujoco.MjSpec) -> None:

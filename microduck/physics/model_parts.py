@@ -90,8 +90,9 @@ def in_stand(model: mujoco.MjModel) -> mujoco.MjData:
 
 
 def set_stand_controls(model: mujoco.MjModel) -> None:
-    """Fill in the controls of the STAND keyframe from its pose, where it holds a pose alone."""
+    """Fill in the controls of the STAND keyframe from its pose, where it holds a pose alone, at time 0."""
     key = model.keyframe(STAND_KEY).id
+    model.key_time[key] = 0.0
     if not model.key_ctrl[key].any():
         model.key_ctrl[key] = model.key_qpos[key, 7:]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import mujoco
 import mujoco.batch
@@ -10,10 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hardware.errors import ConfigError
 from microduck.physics.base import MAX_SPEED, STATE
 from microduck.physics.model import load_model
 from microduck.physics.model_parts import FOOT_SENSORS, FOOT_SITES, HEAD_SITE, SELF_SENSOR, STAND_KEY
 from microduck.physics.options import PhysicsOptions
+from microduck.physics.servo_model import past_commands
+from microduck.physics.xl330_bank import make_servos
 
 _DISABLED = (
     # A diverged simulation must show its NaN and be terminated, not start over unseen.
@@ -50,8 +54,10 @@ class NativePhysics:
         self._bind()
         self.batch.reset(keyframe=self.model.keyframe(STAND_KEY).id, stage=mujoco.mjtStage.mjSTAGE_NONE)
         self._start = {name: field[0].copy() for name, field in self._state.items()}
-        self._start["time"] = np.zeros(())  # whatever the keyframe says
         self.stand_qpos = torch.from_numpy(self._start["qpos"])
+        self._expanded: dict[str, Tensor] = {}
+        self._constants_set = False
+        self.servos = make_servos(self, options)
 
     def _bind(self) -> None:
         model, bind = self.model, self.batch.bind
@@ -64,11 +70,13 @@ class NativePhysics:
         self._site_position, self._site_rotation = bind("site_xpos"), bind("site_xmat")
         self._feet = [model.site(name).id for name in FOOT_SITES]
         self._head = model.site(HEAD_SITE).id
+        self._past = past_commands(model)
 
     def step(self, targets: Tensor) -> None:
         """Advance one control period with joint targets (num_envs, 14) [rad]."""
         self._ctrl.copy_(targets)
         self.batch.step(nstep=self.substeps)
+        self.servos.feel()
 
     def reset(self, ids: Tensor, qpos: Tensor, qvel: Tensor) -> None:
         """Put simulations `ids` (k,) at time 0, STAND's controls, and the given qpos and qvel."""
@@ -77,6 +85,13 @@ class NativePhysics:
             field[rows] = self._start[name]
         self.qpos[ids] = qpos.double()
         self.qvel[ids] = qvel.double()
+        self._remember(rows)
+        self.servos.rest(ids)
+
+    def _remember(self, rows: np.ndarray) -> None:
+        """Let the joints' present angles be what was commanded before; a delayed command starts from there."""
+        joints = self.qpos.numpy()[rows, 7:]
+        self._state["history"][rows[:, None, None], self._past] = joints[:, :, None]
 
     def refresh(self, ids: Tensor) -> None:
         """Compute contacts, sites and torques of simulations `ids` (k,) at their present state."""
@@ -115,16 +130,61 @@ class NativePhysics:
         fast = ~(self.qvel.abs().amax(-1) <= MAX_SPEED)  # NaN compares false
         return fast | ~torch.isfinite(self.qpos.sum(-1))
 
-    def save(self, ids: Tensor) -> dict[str, np.ndarray]:
-        """Return everything that decides the future of simulations `ids` (k,), solver warm start included."""
-        return {name: field[ids.numpy()].copy() for name, field in self._state.items()}
+    def expand(self, name: str) -> Tensor:
+        """Return the values of model field `name` for each simulation, (num_envs, ...); may be written.
 
-    def load(self, ids: Tensor, saved: dict[str, np.ndarray]) -> None:
+        Raises:
+            ConfigError: MuJoCo has no such field, or cannot have it differ between simulations.
+        """
+        if name not in self._expanded:
+            try:
+                self._expanded[name] = torch.from_numpy(self.batch.expand(name))
+            except ValueError as problem:
+                raise ConfigError(f"{problem}; see mujoco.batch.MODEL_FIELDS") from problem
+        return self._expanded[name]
+
+    def expanded(self, name: str) -> bool:
+        """Return whether `expand` gave each simulation values of its own."""
+        return name in self._expanded
+
+    def derived(self, name: str) -> Tensor:
+        """Return a quantity that MuJoCo derives, (num_envs, ...), for reading; it follows each step."""
+        values = self.batch.bind(name).view()
+        values.flags.writeable = True  # torch takes nothing less
+        return torch.from_numpy(values)
+
+    def set_constants(self, ids: Tensor) -> None:
+        """Compute anew what the model derives from masses, inertias and positions of simulations `ids` (k,)."""
+        self.batch.set_const(np.unique(ids.numpy()))
+        self._constants_set = True
+
+    def save(self, ids: Tensor) -> dict[str, Any]:
+        """Return everything that decides the future of simulations `ids` (k,), solver warm start included."""
+        rows = ids.numpy()
+        return {
+            "state": {name: field[rows].copy() for name, field in self._state.items()},
+            "servos": self.servos.save(ids),
+            "fields": {name: field[ids] for name, field in self._expanded.items()},
+            "constants": self._constants_set,
+        }
+
+    def load(self, ids: Tensor, saved: dict[str, Any]) -> None:
         """Put what `save` returned into simulations `ids` (k,) and compute what derives from it."""
-        for name, values in saved.items():
+        for name, values in saved["state"].items():
             self._state[name][ids.numpy()] = values
+        fields = saved["fields"]
+        for name in fields.keys() | self._expanded.keys():
+            self.expand(name)[ids] = fields[name] if name in fields else self._shared(name)
+        self.servos.load(ids, saved["servos"])
+        if saved["constants"] or self._constants_set:
+            self.set_constants(ids)
         self.refresh(ids)
 
+    def _shared(self, name: str) -> Tensor:
+        """Return the model's own values of a field."""
+        holder = self.model.opt if name.startswith("opt.") else self.model
+        return torch.as_tensor(np.array(getattr(holder, name.removeprefix("opt."))))
+
     def like(self, num_envs: int) -> NativePhysics:
-        """Return a new batch of the same model and options with `num_envs` simulations."""
+        """Return a new batch of the same model and options with `num_envs` simulations, none of them varied."""
         return NativePhysics(num_envs, self._options, self.model)

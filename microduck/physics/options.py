@@ -10,6 +10,8 @@ from hardware.errors import ConfigError
 from microduck.checks import check_flag, check_whole
 from microduck.physics.threads import usable_cpus
 
+ACTUATORS = ("position", "xl330")
+"""Servos: linearised at one voltage, as in TorchRL, or with motor, supply and gearbox; see docs/servo.md."""
 INTEGRATORS = ("Euler", "RK4", "implicit", "implicitfast")
 """MuJoCo's integrators by their MJCF names."""
 
@@ -19,6 +21,7 @@ class PhysicsOptions:
     """How physics is stepped. None leaves what the scene says.
 
     Attributes:
+        actuator: one of `ACTUATORS`.
         timestep: length of a physics step [s]; a whole number of them makes one control period of 20 ms.
         substeps: physics steps in one control period; another way to say `timestep`.
         integrator: one of `INTEGRATORS`.
@@ -29,9 +32,10 @@ class PhysicsOptions:
         low_cost_collisions: put fitted boxes in place of the collision meshes of a foreign scene.
 
     Raises:
-        ConfigError: a number is out of range, or `timestep` and `substeps` disagree.
+        ConfigError: a value is out of range, or `timestep` and `substeps` disagree.
     """
 
+    actuator: str = "position"
     timestep: float | None = None
     substeps: int | None = None
     integrator: str | None = None
@@ -46,6 +50,8 @@ class PhysicsOptions:
                 check_whole(name, getattr(self, name), least=1, bits=31)
         for name in ("body_contacts", "low_cost_collisions"):
             check_flag(name, getattr(self, name))
+        if self.actuator not in ACTUATORS:
+            raise ConfigError(f"actuator is {self.actuator!r}; choose one of {list(ACTUATORS)}")
         if self.integrator is not None and self.integrator not in INTEGRATORS:
             raise ConfigError(f"integrator is {self.integrator!r}; choose one of {list(INTEGRATORS)}")
         if self.timestep is not None:

@@ -88,7 +88,7 @@ def test_the_policys_first_observation_is_that_of_a_training_episodes_first_step
     assert (first.mode, first.mode_s) == (Mode.RUN, 0.0)
     assert first.observation[38:41] == pytest.approx([sin(-1.5237), cos(-1.5237), 0.0], abs=1e-6)
     assert first.observation[41:].tolist() == [0.0] * 14
-    assert drive.ticks[RISE_TICKS + 1].observation[39] == pytest.approx(0.05)
+    assert drive.ticks[RISE_TICKS + 1].observation[40] == pytest.approx(0.05)
 
 
 def test_targets_follow_the_policys_clock(drive: Drive) -> None:

@@ -34,10 +34,13 @@ from hardware.errors import ArchiveError, BundleError, ContractError, ExportErro
 from hardware.files import parse_object, read_bounded
 from hardware.joints import NUM_JOINTS
 from microduck.policy import SkillPolicy
+from microduck.report import PAGE_FILE, REPORT_FILE
 from microduck.tasks import MicroDuckTask, command_box, validate
 
 FILES = {POLICY_FILE, TASKS_FILE, MANIFEST_FILE}
 """All that a bundle's folder holds."""
+REPORT = {REPORT_FILE, PAGE_FILE}
+"""What `microduck eval` adds to it; goes with the bundle that it is about."""
 
 
 @dataclass(frozen=True)
@@ -171,7 +174,7 @@ def _check_spec(spec: BundleSpec) -> None:
     for what, got, wanted in (
         (f"inputs for layout {spec.layout!r}", policy.first.in_features, contract.width(spec.layout)),
         ("tasks for this library", policy.task.num_embeddings, len(list(spec.library.name))),
-        ("actions", last.out_features, NUM_JOINTS),
+        ("actions", last.out_features // policy.task.num_embeddings, NUM_JOINTS),
     ):
         if got != wanted:
             raise ExportError(
@@ -192,10 +195,9 @@ def _check_replaceable(target: Path) -> None:
         return
     if not _is_bundle(target):
         raise ExportError(f"{target} is not a skill bundle, so it is not replaced; name a new folder")
-    if found - FILES:
-        raise ExportError(
-            f"{target} also holds {sorted(found - FILES)}; move these away or name a new folder"
-        )
+    strange = found - FILES - REPORT
+    if strange:
+        raise ExportError(f"{target} also holds {sorted(strange)}; move these away or name a new folder")
 
 
 def _is_bundle(folder: Path) -> bool:

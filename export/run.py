@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -12,6 +11,10 @@ from export.bundle import BundleSpec, write_bundle
 from hardware.errors import ExportError
 from hardware.servo import POSITION_P_GAIN
 from microduck.learning.run_folder import RunFolder, load_policy
+from microduck.policy import SkillPolicy
+from microduck.report import REPORT_FILE
+from microduck.report.document import read_summary
+from microduck.report.subject import digest_of
 
 LIBRARIES = ("microduck-toolkit", "mujoco", "torch", "torchrl")
 
@@ -25,7 +28,8 @@ def export_run(run: Path, directory: Path) -> dict[str, Any]:
 
     Raises:
         TrainingError: the run has no checkpoint, or one that does not fit it.
-        ExportError: a proof fails or the folder holds something else.
+        ExportError: a proof fails, the folder holds something else, or the report is about another policy.
+        ConfigError: the run's report is damaged.
     """
     policy, library, config, counters = load_policy(RunFolder(run))
     if config.layout == "state":
@@ -44,17 +48,20 @@ def export_run(run: Path, directory: Path) -> dict[str, Any]:
             "config": asdict(config),
             "versions": {name: version(name) for name in LIBRARIES},
         },
-        evaluation={"results": _evaluation(run)},
+        evaluation=_evaluation(run, policy),
     )
     return write_bundle(spec, directory)
 
 
-def _evaluation(run: Path) -> list[dict[str, Any]]:
-    """Return the run's evaluation, empty when it has not been evaluated."""
-    path = run / "evaluation.json"
-    if not path.is_file():
-        return []
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
-        raise ExportError(f"{path} is damaged ({error}); run microduck eval again") from error
+def _evaluation(run: Path, policy: SkillPolicy) -> dict[str, Any]:
+    """Return what the run's report says of its policy, empty when it has none."""
+    path = run / REPORT_FILE
+    if not path.exists():
+        return {}
+    found, wanted = read_summary(path), digest_of(policy)
+    if found["policy_sha256"] != wanted:
+        raise ExportError(
+            f"{path} is about another policy (sha256 {found['policy_sha256']!r:.80}) than the run's "
+            f"({wanted}); run `microduck eval` again, or delete the report"
+        )
+    return found

@@ -16,6 +16,7 @@ from microduck.cli.console import console
 from microduck.cli.evaluate import evaluate
 from microduck.cli.train import train
 from microduck.learning.config import TrainConfig
+from microduck.report import PAGE_FILE
 
 MOST_MINUTES = 120.0
 """Training time after which the demo goes on with what it has [min]."""
@@ -75,7 +76,7 @@ def demo(
     train(files.run, TrainConfig(minutes=MOST_MINUTES, transitions=transitions, seed=seed))
     console.rule("2 of 4: evaluate")
     evaluate(files.run)
-    shutil.copy(files.run / "evaluation.png", folder / "evaluation.png")
+    shutil.copy(files.run / PAGE_FILE, folder / PAGE_FILE)
     console.rule("3 of 4: export")
     export(files.run, files.bundle)
     console.rule("4 of 4: duck run, on a virtual duck")
@@ -129,7 +130,7 @@ def _table(files: _Files) -> Any:
         "heading drift": f"{walk['heading_drift_deg']:+.0f} deg",
         "loop": f"{drive['rate_hz']:.2f} Hz, {drive['missed']} of {drive['ticks']} ticks missed",
         "runtime": f"{drive['cpu_share']:.1%} of one core",
-        "files": f"{files.folder}: evaluation.png, walk.mp4, bundle/, run/",
+        "files": f"{files.folder}: {PAGE_FILE}, walk.mp4, bundle/, run/",
     }
     for name, text in rows.items():
         out.add_row(name, text)

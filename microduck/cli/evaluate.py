@@ -2,67 +2,108 @@
 
 from __future__ import annotations
 
-from math import degrees
+import itertools
+import sys
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import tyro
+from rich.markup import escape
 from rich.table import Table
 
 from microduck.cli.console import console
 from microduck.cli.progress import Bar
+from microduck.report import PAGE_FILE, REPORT_FILE
+from microduck.report.plan import Plan
 
 if TYPE_CHECKING:
-    from microduck.learning.evaluate import Evaluation
+    from microduck.report.study import Study
+    from microduck.report.subject import Subject
+
+DEFAULT = Plan()
 
 
 def evaluate(
-    run: tyro.conf.Positional[Path], episodes: int = 64, seconds: float = 10.0, seed: int = 10_000
+    folder: tyro.conf.Positional[Path],
+    compare: Path | None = None,
+    out: Path | None = None,
+    plan: tyro.conf.OmitArgPrefixes[Plan] = DEFAULT,
 ) -> None:
-    """Evaluate a run's policy on every task: a table, evaluation.json and evaluation.png in its folder.
+    """Measure every task of a run or a bundle; leaves report.json and report.html in its folder.
 
     Args:
-        run: folder of the run.
-        episodes: episodes for each task and command.
-        seconds: length of an episode [s].
-        seed: seed of the resets; keep it apart from the training's.
+        folder: of a training run or of an exported bundle.
+        compare: another one to set beside it.
+        out: folder of the report, if not that of the run or bundle.
+        plan: what to measure.
     """
-    from hardware.contract import CONTROL_PERIOD_S
-    from hardware.errors import ConfigError
-    from microduck.learning import evaluate as learning
-    from microduck.learning.run_folder import RunFolder, load_policy
+    from microduck.report.document import Report
+    from microduck.report.provenance import provenance
+    from microduck.report.subject import load_subject
+    from microduck.report.write import check_writable, write_report
 
-    steps = round(seconds / CONTROL_PERIOD_S)
-    if episodes < 1 or steps <= learning.SETTLE_STEPS:
-        raise ConfigError(
-            f"--episodes {episodes} --seconds {seconds:g}: give 1 episode or more of over 1 second"
-        )
-    policy, library, config, _ = load_policy(RunFolder(run))
-    options = learning.EvaluationOptions(config.layout, config.action_scale, episodes, steps, seed)
-    with Bar("evaluating", steps) as bar:
-        results = learning.evaluate(policy, library, options, bar.show)
-    learning.save_evaluation(results, run / "evaluation.json")
-    learning.plot_evaluation(results, run / "evaluation.png")
-    console.print(table(results))
-    console.print(f"evaluation.json and evaluation.png -> {run}")
+    start, target = time.monotonic(), out or folder
+    subjects = [load_subject(each) for each in (folder, compare) if each is not None]
+    check_writable(target)
+    studies = _conduct(subjects, plan)
+    films, missing = _film(studies) if plan.video else ([], "Not filmed, as asked.")
+    made = provenance(plan, ["microduck", *sys.argv[1:]], time.monotonic() - start)
+    report = Report(studies[0], studies[1] if compare else None, made)
+    write_report(report, films, missing, target)
+    for study in studies:
+        console.print(table(study))
+    if missing:
+        console.print(escape(missing), soft_wrap=True)
+    console.print(f"{REPORT_FILE} and {PAGE_FILE} -> {escape(str(target))}", soft_wrap=True)
 
 
-def table(results: list[Evaluation]) -> Table:
-    """Return the results as a table for a terminal."""
-    out = Table(
-        title=f"{results[0].episodes} episodes a row, mean action, cold start",
-        caption="heading drift: 95th percentile; action: RMS change a step",
-    )
-    for head in ("task", "vx vy yaw", "survival", "speed", "error", "drift p95", "action"):
-        out.add_column(head, justify="left" if head == "task" else "right", no_wrap=head != "task")
-    for row in results:
+def _conduct(subjects: Sequence[Subject], plan: Plan) -> list[Study]:
+    from microduck.report.study import conduct
+
+    with Bar("evaluating", len(subjects) * plan.rounds * plan.steps) as bar:
+        step = _counting(bar)
+        return [conduct(subject, plan, step) for subject in subjects]
+
+
+def _film(studies: Sequence[Study]) -> tuple[list[dict[str, bytes]], str]:
+    """Return the films of each policy; none, and why, where no picture can be made."""
+    from hardware.errors import RenderError
+    from microduck.report.films import films
+
+    with Bar("filming", sum(len(study.traces) for study in studies)) as bar:
+        step = _counting(bar)
+        try:
+            return [films(study, step) for study in studies], ""
+        except RenderError as error:
+            return [], f"No films: {error}."
+
+
+def _counting(bar: Bar) -> Callable[[], None]:
+    """Return what moves a bar on by one."""
+    done = itertools.count(1)
+    return lambda: bar.show(next(done))
+
+
+def table(study: Study) -> Table:
+    """Return the results of a policy as a table for a terminal."""
+    from microduck.evaluation import score
+    from microduck.report.measures import BY_NAME
+
+    survival = BY_NAME["survival"]
+    episodes = study.plain[0].points[0].episodes
+    out = Table(title=escape(f"{study.subject.name}, {episodes} episodes of each command"))
+    for head in ("task", "", "score", "survival [%]", "all differ, pushed", "what is missing"):
+        out.add_column(escape(head), overflow="fold")
+    for place, result in enumerate(study.plain):
+        rough = study.rough[place] if study.rough else None
         out.add_row(
-            row.task,
-            " ".join(f"{value:.2g}" for value in row.command),
-            f"{row.survival:.1%}",
-            f"{row.speed:.3f} m/s",
-            f"{row.speed_error:.3f} m/s",
-            f"{degrees(row.heading_drift_p95):.0f} deg",
-            f"{row.action_rate:.3f}",
+            escape(result.task),
+            "[green]met[/]" if result.met else "[red]not met[/]",
+            f"{score(result):.2f}",
+            survival.shown(survival.of(result)),
+            survival.shown(survival.of(rough) if rough else None),
+            ", ".join(check.criterion for check in result.unmet),
         )
     return out

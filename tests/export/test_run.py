@@ -1,11 +1,10 @@
 import dataclasses
-import json
 
 import pytest
 
 from export.run import export_run
 from firmware_bridge.skills import load_bundle
-from hardware.errors import ExportError, TrainingError
+from hardware.errors import ConfigError, ExportError, TrainingError
 from microduck.learning.config import TrainConfig
 from microduck.learning.run_folder import RunFolder
 from microduck.learning.train import Trainer
@@ -22,10 +21,16 @@ def test_a_run_becomes_a_bundle_with_its_provenance(tmp_path):
     manifest = export_run(tmp_path / "run", tmp_path / "bundle")
     assert manifest["training"]["config"]["num_envs"] == 16
     assert manifest["training"]["transitions"] == 64
-    assert manifest["evaluation"] == {"results": []}
+    assert manifest["evaluation"] == {}  # it has no report
     assert list(load_bundle(tmp_path / "bundle").skills) == ["walk"]
-    (tmp_path / "run" / "evaluation.json").write_text(json.dumps([{"survival": 0.5}]))
-    assert export_run(tmp_path / "run", tmp_path / "bundle")["evaluation"]["results"] == [{"survival": 0.5}]
+
+
+def test_a_damaged_report_is_refused_before_anything_is_written(tmp_path):
+    train(tmp_path / "run")
+    (tmp_path / "run" / "report.json").write_text("{")
+    with pytest.raises(ConfigError, match=r"report\.json is not valid JSON"):
+        export_run(tmp_path / "run", tmp_path / "bundle")
+    assert not (tmp_path / "bundle").exists()
 
 
 def test_a_run_on_the_simulators_own_velocity_is_refused(tmp_path):

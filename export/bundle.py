@@ -170,11 +170,11 @@ def _skills(library: MicroDuckTask) -> list[dict[str, Any]]:
 def _check_spec(spec: BundleSpec) -> None:
     """Refuse a policy, layout, library and scale that do not belong together."""
     validate(spec.library)
-    policy, last = spec.policy, spec.policy.rest[-1]
+    policy = spec.policy
     for what, got, wanted in (
         (f"inputs for layout {spec.layout!r}", policy.first.in_features, contract.width(spec.layout)),
         ("tasks for this library", policy.task.num_embeddings, len(list(spec.library.name))),
-        ("actions", last.out_features // policy.task.num_embeddings, NUM_JOINTS),
+        ("actions", policy.outputs, NUM_JOINTS),
     ):
         if got != wanted:
             raise ExportError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -33,13 +34,18 @@ class Normaliser(nn.Module):
         self.register_buffer("count", torch.zeros((), dtype=torch.float64))
 
     @torch.no_grad()
-    def update(self, observation: Tensor) -> None:
-        """Take observations (..., width) into the statistics (parallel-variance formula of Chan et al.)."""
-        rows = observation.reshape(-1, observation.shape[-1])
-        added, total = rows.shape[0], self.count + rows.shape[0]
-        delta = rows.mean(0) - self.mean
-        fraction = (added / total).to(self.mean.dtype)
-        spread = self.variance * (1 - fraction) + rows.var(0, correction=0) * fraction
+    def update(self, count: int, mean: Tensor, variance: Tensor) -> None:
+        """Take more observations into the statistics (parallel-variance formula of Chan et al.).
+
+        Args:
+            count: how many.
+            mean: theirs, (width,).
+            variance: theirs, of the population, (width,).
+        """
+        total = self.count + count
+        delta = mean - self.mean
+        fraction = (count / total).to(self.mean.dtype)
+        spread = self.variance * (1 - fraction) + variance * fraction
         self.variance.copy_(spread + delta.square() * fraction * (1 - fraction))
         self.mean.add_(delta * fraction)
         self.count.copy_(total)
@@ -51,7 +57,10 @@ class Normaliser(nn.Module):
 
 
 class SkillNetwork(nn.Module):
-    """Observation and task id to a vector: normalise, add the task's embedding, ELU layers.
+    """Observation and task id to a vector: normalise, add the task's embedding, ELU layers, the task's head.
+
+    The tasks share what they see, and each has its own say at both ends: with a common last layer, what one
+    task learns late shows in the motion of all others.
 
     Args:
         width: number of values in an observation.
@@ -59,12 +68,16 @@ class SkillNetwork(nn.Module):
         outputs: number of values returned.
         hidden: widths of the hidden layers.
         output_gain: factor on the last layer's initial weights.
+
+    Attributes:
+        outputs: number of values returned.
     """
 
     def __init__(
         self, width: int, num_tasks: int, outputs: int, hidden: Sequence[int], output_gain: float = 1.0
     ) -> None:
         super().__init__()
+        self.outputs = outputs
         self.normaliser = Normaliser(width)
         self.first = nn.Linear(width, hidden[0])
         self.task = nn.Embedding(num_tasks, hidden[0])
@@ -72,20 +85,33 @@ class SkillNetwork(nn.Module):
         layers: list[nn.Module] = [nn.ELU(inplace=True)]
         for before, after in pairwise(hidden):
             layers += [nn.Linear(before, after), nn.ELU(inplace=True)]
-        last = nn.Linear(hidden[-1], outputs)
+        self.rest = nn.Sequential(*layers)
+        self.heads = nn.Linear(hidden[-1], num_tasks * outputs)
         with torch.no_grad():
-            last.weight.mul_(output_gain)
-            last.bias.zero_()
-        self.rest = nn.Sequential(*layers, last)
+            self.heads.weight.mul_(output_gain)
+            self.heads.bias.zero_()
+        SkillNetwork.spread(self, 0)
 
     def forward(self, observation: Tensor, task_id: Tensor) -> Tensor:
         """Return the outputs for observations (..., width) and task ids (..., 1)."""
         first = self.first(self.normaliser(observation)) + self.task(task_id.squeeze(-1))
-        return self.rest(first)
+        said = self.heads(self.rest(first)).unflatten(-1, (-1, self.outputs))
+        own = task_id.unsqueeze(-1).expand(*task_id.shape, self.outputs)
+        return said.gather(-2, own).squeeze(-2)
+
+    @torch.no_grad()
+    def spread(self, task_id: int) -> None:
+        """Let every task go on from where one is."""
+        for value in (self.task.weight, self.heads.weight, self.heads.bias):
+            rows = value.view(self.task.num_embeddings, -1)
+            rows.copy_(rows[task_id].clone().expand_as(rows))
 
 
 class SkillPolicy(SkillNetwork):
-    """The actor: mean action of a Gaussian whose log standard deviation does not depend on the state.
+    """The actor: mean action of a Gaussian whose standard deviation depends on the task alone.
+
+    The deviation is kept as a logarithm, so it is never negative, and inside bounds, so it neither dies nor
+    explodes: a task that is learned may explore little while a neighbour still explores much.
 
     Args:
         width: number of values in an observation.
@@ -94,6 +120,8 @@ class SkillPolicy(SkillNetwork):
         hidden: widths of the hidden layers.
         initial_std: standard deviation at the start, in action units.
     """
+
+    LOG_STD_BOUNDS = (math.log(0.02), math.log(2.0))
 
     def __init__(
         self,
@@ -105,4 +133,14 @@ class SkillPolicy(SkillNetwork):
     ) -> None:
         # A small last layer starts every joint near STAND.
         super().__init__(width, num_tasks, num_actions, hidden, output_gain=0.01)
-        self.log_std = nn.Parameter(torch.full((num_actions,), initial_std).log())
+        self.log_std = nn.Parameter(torch.full((num_tasks, num_actions), initial_std).log())
+
+    @torch.no_grad()
+    def spread(self, task_id: int) -> None:
+        """Let every task go on from where one is, in what it explores as well."""
+        super().spread(task_id)
+        self.log_std.copy_(self.log_std[task_id].clone().expand_as(self.log_std))
+
+    def std(self, task_id: Tensor) -> Tensor:
+        """Return the standard deviations of the actions of tasks (..., 1), (..., 14)."""
+        return self.log_std[task_id.squeeze(-1)].clamp(*self.LOG_STD_BOUNDS).exp()

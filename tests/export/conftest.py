@@ -15,9 +15,9 @@ def policy() -> SkillPolicy:
     torch.manual_seed(7)
     width = contract.width("sensor")
     made = SkillPolicy(width, 2, hidden=(32, 32))
-    made.normaliser.update(torch.randn(500, width) * torch.linspace(0.1, 20, width) + torch.randn(width))
+    made.normaliser.update(500, torch.randn(width), torch.linspace(0.1, 20, width).square())
     torch.nn.init.normal_(made.task.weight)
-    torch.nn.init.normal_(made.rest[-1].weight, std=0.1)
+    torch.nn.init.normal_(made.heads.weight, std=0.1)
     return made
 
 

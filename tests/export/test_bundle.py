@@ -53,7 +53,7 @@ def test_manifest_states_contract_files_and_provenance(make_spec: MakeSpec, tmp_
         assert entry["sha256"] == hashlib.sha256(files[entry["file"]]).hexdigest()
     policy = manifest["policy"]
     assert (policy["opset"], policy["ir_version"]) == (17, 8)
-    assert policy["inputs"] == {"observation": [1, 54], "task_id": [1, 1]}
+    assert policy["inputs"] == {"observation": [1, 55], "task_id": [1, 1]}
     assert policy["output"] == {"action": [1, 14]}
     assert policy["parity"]["observations"] == 1000
     assert policy["parity"]["max_abs_difference"] <= 1e-5
@@ -78,7 +78,7 @@ def test_robot_gets_the_actions_of_the_trained_policy(
 ) -> None:
     write_bundle(make_spec(), tmp_path / "walk")
     loaded = load_bundle(tmp_path / "walk")
-    observation = np.linspace(-1, 1, 54, dtype=np.float32)
+    observation = np.linspace(-1, 1, 55, dtype=np.float32)
     for task_id, name in enumerate(("standing", "speed_range+0.10..+0.30")):
         action = loaded.act(observation, loaded.skill(name))
         with torch.no_grad():
@@ -107,7 +107,7 @@ def test_older_bundle_stays_when_the_new_one_fails(
     write_bundle(make_spec(), tmp_path / "walk")
     before = content(tmp_path / "walk")
     with torch.no_grad():
-        policy.rest[-1].weight.zero_()
+        policy.heads.weight.zero_()
     with pytest.raises(ExportError, match="the duck would freeze"):
         write_bundle(make_spec(), tmp_path / "walk")
     assert content(tmp_path / "walk") == before
@@ -172,9 +172,9 @@ def test_file_in_the_place_of_the_folder_is_left_alone(make_spec: MakeSpec, tmp_
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"layout": "state"}, r"has 54 and needs 56 inputs for layout 'state'"),
+        ({"layout": "state"}, r"has 55 and needs 56 inputs for layout 'state'"),
         ({"library": stack_tasks([standing_task()])}, r"has 2 and needs 1 tasks for this library"),
-        ({"policy": SkillPolicy(54, 2, num_actions=15, hidden=(8,))}, r"has 15 and needs 14 actions"),
+        ({"policy": SkillPolicy(55, 2, num_actions=15, hidden=(8,))}, r"has 15 and needs 14 actions"),
         ({"action_scale": 0.0}, r"action_scale is 0\.0 rad; it must be in \(0, 1\.6\]"),
         ({"action_scale": float("nan")}, r"action_scale is nan rad"),
         ({"p_gain": 0}, r"'position_p_gain' is 0; it must be a whole number in \[1, 400\]"),

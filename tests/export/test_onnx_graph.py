@@ -23,7 +23,7 @@ def one_feature() -> SkillPolicy:
     policy.normaliser.mean.fill_(2.0)
     policy.normaliser.variance.fill_(16.0 - policy.normaliser.FLOOR)
     with torch.no_grad():
-        for layer in (policy.first, policy.rest[-1]):
+        for layer in (policy.first, policy.heads):
             layer.weight.fill_(1.0)
             layer.bias.zero_()
     return policy
@@ -74,7 +74,7 @@ def test_inputs_output_and_numbers_have_the_types_the_robot_feeds(policy: SkillP
     }
     single, whole = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
     assert ports == {
-        "observation": (single, [1, 54]),
+        "observation": (single, [1, 55]),
         "task_id": (whole, [1, 1]),
         "action": (single, [1, 14]),
     }

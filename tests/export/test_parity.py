@@ -43,14 +43,14 @@ def test_difference_is_found_in_any_single_action(policy: SkillPolicy) -> None:
 
 def test_graph_of_other_parameters_is_refused(policy: SkillPolicy) -> None:
     graph = to_onnx(policy)
-    policy.normaliser.update(torch.randn(500, 54) + 1)  # as if the normaliser had been left out of step
+    policy.normaliser.update(500, torch.ones(55), torch.ones(55))  # as if the normaliser had been left out of step
     with pytest.raises(ExportError, match="differs from the policy"):
         check_parity(policy, graph_actor(graph))
 
 
 def test_zeroed_last_layer_is_refused_as_a_frozen_duck(policy: SkillPolicy) -> None:
     with torch.no_grad():
-        policy.rest[-1].weight.zero_()
+        policy.heads.weight.zero_()
     with pytest.raises(ExportError, match="task 0 the same action whatever it observes"):
         check_parity(policy, graph_actor(to_onnx(policy)))
 

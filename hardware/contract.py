@@ -35,7 +35,7 @@ COMMAND_NAMES = ("vx", "vy", "yaw_rate")
 COMMAND_SLEW = (1.0, 1.0, 3.0)
 """Most the command may change per second on the robot [m/s2, m/s2, rad/s2]."""
 HEADING_ERROR_LIMIT = 0.5
-"""Most heading that is remembered as wrong [rad]: a duck that was turned by hand does not spin back for long."""
+"""Most heading error that is remembered [rad]: a duck that was turned by hand soon lets it be."""
 
 
 @dataclass(frozen=True)

@@ -60,14 +60,14 @@ M6_ARMATURE = 0.0018077432831600838
 VISCOUS_FRICTION = 0.005359668274599504
 """Viscous friction of model m6 [N m s/rad]."""
 ERROR_GAIN = 0.0028773775
-"""Duty cycle for each radian of position error and unit of the P register: 4096 counts a turn, gain divisor 256,
-PWM limit 885 (Rhoban/bam; the manual has a divisor of 128, which measurement did not confirm)."""
+"""Duty cycle for each radian of position error and unit of the P register: 4096 counts a turn, gain divisor
+256, PWM limit 885 (Rhoban/bam; the manual has a divisor of 128, which measurement did not confirm)."""
 NOMINAL_VOLTAGE = 7.4
 """Voltage of a two-cell battery, to which the robot's controller refers its gain [V]."""
 FULL_VOLTAGE = 8.4
 """Voltage of a full two-cell battery, and the highest that is simulated [V]."""
 FLOOR_VOLTAGE = 6.0
-"""Voltage below which the supply does not sag, as in the upstream training, and the lowest that is simulated [V]."""
+"""Voltage below which the supply does not sag in the upstream training, and the lowest simulated [V]."""
 P_GAIN_LIMIT = 16383
 """Largest value of the P register."""
 
@@ -76,8 +76,8 @@ P_GAIN_LIMIT = 16383
 class GearFriction:
     """Friction of the gearbox in model m6 of Rhoban/bam, fitted to an XL330-M288 on a bench.
 
-    "Motor" terms grow with the torque of the motor, "external" ones with that of the load. Stribeck terms fade
-    away as the joint gets faster.
+    "Motor" terms grow with the torque of the motor, "external" ones with that of the load. Stribeck terms,
+    and squared ones, fade away as the joint gets faster.
 
     Attributes:
         base: friction that is always there [N m].
@@ -86,8 +86,8 @@ class GearFriction:
         external: part of the load's torque.
         motor_stribeck: part of the motor's torque near standstill.
         external_stribeck: part of the load's torque near standstill.
-        motor_squared: part of the squared torque of the motor near standstill, where the load drives [1/(N m)].
-        external_squared: part of the squared torque of the load near standstill, where the motor drives [1/(N m)].
+        motor_squared: part of the motor's squared torque, where the load drives [1/(N m)].
+        external_squared: part of the load's squared torque, where the motor drives [1/(N m)].
         stribeck_speed: speed at which the Stribeck terms have fallen to 1/e [rad/s].
         stribeck_power: how sudden they fade away.
     """
@@ -105,6 +105,7 @@ class GearFriction:
 
 
 GEAR_FRICTION = GearFriction()
+"""The fit of model m6."""
 
 
 def stiffness(p_gain: float) -> float:

@@ -21,6 +21,7 @@ _HOMES = {
     "MicroDuckTask": "microduck.tasks",
     "MicroDuckTaskSampler": "microduck.sampler",
     "PhysicsOptions": "microduck.physics.options",
+    "Randomization": "microduck.randomization",
     "SkillPolicy": "microduck.policy",
     "SuccessTaskSampler": "microduck.success_sampler",
     "gait_metrics": "microduck.gait_metrics",

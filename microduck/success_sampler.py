@@ -14,7 +14,7 @@ from microduck.env import MicroDuckEnv
 from microduck.metrics import planar_score
 from microduck.rewards import Features
 from microduck.sampler import MicroDuckTaskSampler, known, overwrite
-from microduck.tasks.shares import Weights, shares
+from microduck.tasks.shares import Weights, by_success, shares
 
 
 class SuccessTaskSampler(MicroDuckTaskSampler):
@@ -109,10 +109,8 @@ class SuccessTaskSampler(MicroDuckTaskSampler):
 
     def _follow(self) -> None:
         """Let the probabilities follow success and shares."""
-        share = known(self.shares)
-        lag = share * (1 - known(self.success))
-        wanted = lag / lag.sum() if bool(lag.sum() > 0) else share
-        known(self.probabilities).copy_(self.floor * share + (1 - self.floor) * wanted)
+        wanted = by_success(known(self.shares), known(self.success), self.floor)
+        known(self.probabilities).copy_(wanted)
 
     def _bind(self, env: EnvBase) -> None:
         if not isinstance(env, MicroDuckEnv):

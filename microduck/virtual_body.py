@@ -2,55 +2,115 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import mujoco
 import numpy as np
+import torch
 
 from hardware import rotations, servo
 from hardware.joints import NUM_JOINTS
+from microduck.physics import xl330
 from microduck.physics.model import load_model
 from microduck.physics.model_parts import STAND_KEY
 from microduck.physics.options import PhysicsOptions
+from microduck.physics.servo_bank import ServoBank
+from microduck.physics.servo_model import past_commands
+from microduck.physics.single import SingleModel
+from microduck.physics.xl330_bank import make_servos
 
 STEP_S = 0.005
 """Physics step [s]. The one policies are trained with: a virtual duck differs from training by its bus alone.
 A goal waits 2.5 ms for the next step on average, about as long as a real servo's 1 kHz loop and wire take."""
 _HAND_INERTIA = 1e6
 """Inertia that a hand adds to the trunk [kg, kg m2]: joints move as on a fixed base, the trunk not at all."""
+_ONLY = torch.tensor([0])
+
+
+@dataclass(frozen=True)
+class BodyOptions:
+    """What the servos of a virtual duck are like; see `microduck.physics.servo_bank.ServoBank`.
+
+    Attributes:
+        actuator: "position" for the servo that policies are trained with by default, or "xl330".
+        voltage: of the battery without load [V].
+        sag: voltage lost for each newton metre of all servos together [V/(N m)].
+        delay: time from a goal to its effect, besides what the bus takes [s].
+        friction_scale: factor of the friction that does not depend on speed.
+        gain_scale: factor of the stiffness that a value of the P register gives.
+
+    Raises:
+        ConfigError: there is no such actuator.
+    """
+
+    actuator: str = "position"
+    voltage: float = servo.NOMINAL_VOLTAGE
+    sag: float = 0.0
+    delay: float = 0.0
+    friction_scale: float = 1.0
+    gain_scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        PhysicsOptions(actuator=self.actuator)
 
 
 class VirtualBody:
     """The duck's body, stepped by hand. At first it stands in the air as in the STAND keyframe, limp.
 
+    Args:
+        options: what its servos are like.
+
     Attributes:
         model: the compiled duck.
         data: its state.
+        fields: both as a batch of one, for writers of model fields.
+
+    Raises:
+        ConfigError: a value is out of range, or the actuator cannot have it.
     """
 
-    def __init__(self) -> None:
-        self.model = load_model(PhysicsOptions(timestep=STEP_S, body_contacts=True))
+    def __init__(self, options: BodyOptions = BodyOptions()) -> None:
+        physics = PhysicsOptions(timestep=STEP_S, body_contacts=True, actuator=options.actuator)
+        self.model = load_model(physics)
         self.data = mujoco.MjData(self.model)
         self.stand_height = float(self.model.keyframe(STAND_KEY).qpos[2])
+        self._options = options
         self._pinned: np.ndarray | None = None
         mujoco.mj_resetDataKeyframe(self.model, self.data, self.model.keyframe(STAND_KEY).id)
+        self.data.history[past_commands(self.model)] = self.position[:, None]
+        self.fields = SingleModel(self.model, self.data)
+        self._servos = make_servos(self.fields, physics)
+        for name in ("voltage", "sag", "delay", "friction_scale"):
+            getattr(self._servos, name)[:] = getattr(options, name)
+        self._servos.apply(_ONLY)
         self.set_servos(np.zeros(NUM_JOINTS, bool), self.position, np.zeros(NUM_JOINTS))
         mujoco.mj_forward(self.model, self.data)
 
     def set_servos(self, torque: np.ndarray, goals: np.ndarray, p_gains: np.ndarray) -> None:
         """Set what the servos do in the next steps.
 
+        A servo without torque is limp. As "position" it keeps damping and friction; as "xl330" it has no
+        current, and only its gearbox rubs.
+
         Args:
-            torque: whether each has torque, (14,) bool; one without is limp but for its damping and friction.
+            torque: whether each has torque, (14,) bool.
             goals: goal positions, (14,) [rad].
             p_gains: position P registers, (14,).
         """
-        stiffness = np.where(torque, servo.stiffness(1) * p_gains, 0.0)
-        self.model.actuator_gainprm[:, 0] = stiffness
-        self.model.actuator_biasprm[:, 1] = -stiffness
-        self.data.ctrl[:] = goals
+        if self._options.actuator == "xl330":
+            # Without this "damping" MuJoCo's motor applies its own back-EMF, so that no current flows.
+            self.model.actuator_gainprm[:, 6] = np.where(torque, xl330.BACK_EMF_DAMPING, 0.0)
+        gains = torch.from_numpy(np.where(torque, p_gains * self._options.gain_scale, 0.0))
+        if not torch.equal(gains, self._servos.p_gain[0]):
+            self._servos.p_gain[0] = gains
+            self._servos.apply(_ONLY)
+        # What a limp servo hears is forgotten when it gets torque.
+        self.data.ctrl[:] = np.where(torque, goals, self.position)
 
     def step(self) -> None:
         """Let `STEP_S` pass."""
         mujoco.mj_step(self.model, self.data)
+        self._servos.feel()
         self._pin()
 
     def hold(self) -> None:
@@ -84,6 +144,16 @@ class VirtualBody:
     def current(self) -> np.ndarray:
         """Servo currents, (14,) [A]."""
         return self.data.actuator_force / servo.TORQUE_CONSTANT
+
+    @property
+    def servos(self) -> ServoBank:
+        """The table of its servos, a batch of one; its P gains are those last set."""
+        return self._servos
+
+    @property
+    def voltage(self) -> float:
+        """What the battery gives under the present load [V]."""
+        return float(self._servos.supply()[0])
 
     @property
     def angular_velocity(self) -> np.ndarray:

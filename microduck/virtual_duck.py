@@ -21,13 +21,14 @@ from hardware.contract import CONTROL_PERIOD_S
 from hardware.errors import ConfigError
 from microduck.hand import Grip, Hand
 from microduck.physics.model import load_model
+from microduck.randomization.body_senses import BodySenses, TwinSenses
+from microduck.randomization.twin import Twin
+from microduck.randomization.twin_body import twin_body
 from microduck.render import Renderer, Shot, render_video
 from microduck.run_report import RunRecorder, RunReport, save_reports
 from microduck.viewer import Viewer
 from microduck.virtual_body import STEP_S, VirtualBody
 
-VOLTAGE = 7.4
-"""What every servo reports: a two-cell battery's nominal voltage [V]; its servos are linearised near it."""
 TEMPERATURE = 30.0
 """What every servo reports [deg C]; heat is not simulated."""
 FILM_S = 60.0
@@ -80,6 +81,7 @@ class VirtualDuckOptions:
         report: JSON file of its runs, written empty at the start and anew at the end of each.
         video: mp4 file of its last run, at most a minute, written at the end.
         link: path that points to the port while the duck is there.
+        twin: which duck to be; None for the nominal one with position servos and perfect sensors.
     """
 
     view: bool = False
@@ -87,6 +89,7 @@ class VirtualDuckOptions:
     report: Path | None = None
     video: Path | None = None
     link: Path | None = None
+    twin: Twin | None = None
 
     def __post_init__(self) -> None:
         if self.seconds is not None and not (isfinite(self.seconds) and self.seconds > 0):
@@ -105,26 +108,35 @@ class VirtualDuck:
         body: the simulated body.
         notify: told in a sentence what happens to the duck.
         report: JSON file of the runs, or None.
+        senses: the body's sensors; perfect ones when omitted.
 
     Attributes:
         reports: the runs that ended, oldest first.
         film: poses of the last run, (21,) each, one each control period [m, quaternion w x y z, rad].
     """
 
-    def __init__(self, bus: Bus, body: VirtualBody, notify: Notify, report: Path | None = None) -> None:
+    def __init__(
+        self,
+        bus: Bus,
+        body: VirtualBody,
+        notify: Notify,
+        report: Path | None = None,
+        senses: BodySenses | None = None,
+    ) -> None:
         self._bus, self._body, self._notify, self._report = bus, body, notify, report
+        self._senses = senses or BodySenses(body)
         self._hand = Hand(body)
         self._recorder: RunRecorder | None = None
         self._steps = 0  # in the current run
         self.reports: list[RunReport] = []
         self.film: list[np.ndarray] = []
-        bus.set_state(body.position, voltage=VOLTAGE, temperature=TEMPERATURE)
+        bus.set_state(body.position, temperature=TEMPERATURE)
         self._publish()
 
     def step(self) -> None:
         """Let one physics step pass: goals in, motion out."""
         torque, goals = self._bus.torque, self._bus.goals
-        self._body.set_servos(torque, goals, self._bus.p_gains)
+        self._body.set_servos(torque, self._senses.goals(goals), self._bus.p_gains)
         grip = self._hand.update(torque, goals)
         if grip is Grip.LET_GO:
             self._start_run()
@@ -189,9 +201,9 @@ class VirtualDuck:
                 self.film.append(self._body.data.qpos.copy())
 
     def _publish(self) -> None:
-        body = self._body
-        self._bus.set_state(body.position, body.velocity, body.current)
-        self._bus.set_imu(body.angular_velocity, body.orientation)
+        told = self._senses.read()
+        self._bus.set_state(told.position, told.velocity, told.current, told.voltage)
+        self._bus.set_imu(told.angular_velocity, told.orientation)
 
 
 def run_virtual_duck(
@@ -215,9 +227,9 @@ def run_virtual_duck(
         Renderer(load_model(), Shot()).close()
     if options.report is not None:
         save_reports(options.report, [])
-    body = VirtualBody()
+    body, senses = _make(options.twin)
     bus = EmulatedDuck(follow=False)
-    duck = VirtualDuck(bus, body, notify, options.report)
+    duck = VirtualDuck(bus, body, notify, options.report, senses)
     with ExitStack() as stack:
         stack.enter_context(bus)
         if options.link is not None:
@@ -228,6 +240,11 @@ def run_virtual_duck(
     if options.video is not None:
         write_film(options.video, duck.film, notify)
     return duck.reports
+
+
+def _make(twin: Twin | None) -> tuple[VirtualBody, BodySenses]:
+    body = VirtualBody() if twin is None else twin_body(twin)
+    return body, BodySenses(body) if twin is None else TwinSenses(body, twin)
 
 
 def write_film(path: Path, film: list[np.ndarray], notify: Notify) -> None:

@@ -11,6 +11,7 @@ from microduck.cli.console import run_safely
 from microduck.cli.evaluate import evaluate
 from microduck.cli.play import play
 from microduck.cli.train import resume, train
+from microduck.cli.twin import twin
 from microduck.cli.virtual_duck import virtual_duck
 
 
@@ -24,6 +25,7 @@ def run(arguments: list[str]) -> int:
     app.command(play)
     app.command(export)
     app.command(virtual_duck)
+    app.command(twin)
     app.command(bench)
     app.command(demo)
     return run_safely(

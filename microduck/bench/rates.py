@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -54,12 +54,14 @@ def bench(config: TrainConfig, rounds: int, notify: Notify = lambda done: None) 
         rounds: number of rounds counted.
         notify: called with the number of rounds done.
     """
-    physics = config.physics_options
+    physics, real = config.physics_options, replace(config, actuator="xl330", randomize=1.0)
     cases = {
         BARE: bare(physics, config.num_envs, config.steps, config.action_scale),
         "environment alone": stepping(_env(config), config.steps),
         "environment with diagnostics": stepping(_env(config, diagnostics=True), config.steps),
-        "training (collect and learn)": _training(_env(config), config),
+        "environment with XL330 servos, randomised": stepping(_env(real), config.steps),
+        "training (collect and learn)": _training(config),
+        "training with XL330 servos, randomised": _training(real),
     }
     steps = dict.fromkeys(cases, config.num_envs * config.steps)
     return compare(cases, steps, BARE, rounds, notify)
@@ -155,13 +157,15 @@ def _env(config: TrainConfig, **settings: Any) -> MicroDuckEnv:
         layout=config.layout,
         action_scale=config.action_scale,
         physics_options=config.physics_options,
+        randomization=config.randomization,
         seed=config.seed,
         **settings,
     )
 
 
-def _training(env: MicroDuckEnv, config: TrainConfig) -> Callable[[], None]:
+def _training(config: TrainConfig) -> Callable[[], None]:
     torch.manual_seed(config.seed)
+    env = _env(config, privileged=True)
     mirror = Mirror(config.layout, env.tasks) if config.mirror else None
     ppo = PPO(*make_networks(config, env.tasks.batch_size[0]), config, mirror)
     collector = Collector(env, ppo.actor)

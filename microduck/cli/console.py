@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from rich.console import Console
+from rich.markup import escape
 
 from hardware.errors import DuckError
 
@@ -23,7 +24,10 @@ def run_safely(command: Callable[[], None], *, debug: bool = False) -> int:
     except DuckError as error:
         if debug:
             raise
-        Console(stderr=True, highlight=False).print(f"[bold red]error:[/] {error}", soft_wrap=True)
+        # Escaped: what a user typed may look like markup.
+        Console(stderr=True, highlight=False).print(
+            f"[bold red]error:[/] {escape(str(error))}", soft_wrap=True
+        )
         return 1
     except BrokenPipeError:
         # Whoever reads, such as `head`, has enough; what is still buffered must not fail once more at exit.

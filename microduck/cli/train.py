@@ -4,22 +4,33 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 from hardware.errors import ConfigError
 from microduck.cli.console import asked_to_stop, console
 from microduck.cli.progress import Bar
-from microduck.learning.config import TrainConfig, save_config
+from microduck.learning.config import TrainConfig
 
 if TYPE_CHECKING:
-    from microduck.learning.log import LogRow
+    from collections.abc import Sequence
+
+    from microduck.learning.log import LogRow, ScoreRow
+    from microduck.learning.ranks import Ranks
     from microduck.learning.train import Trainer
 
 
+class _Given(TrainConfig):
+    """Numbers as they were typed. `train` checks them, whose errors come without the parser's own words."""
+
+    def __post_init__(self) -> None:
+        pass
+
+
 def train(
-    run: tyro.conf.Positional[Path], config: tyro.conf.OmitArgPrefixes[TrainConfig] = TrainConfig()
+    run: tyro.conf.Positional[Path],
+    config: Annotated[TrainConfig, tyro.conf.arg(name="", constructor=_Given)] = TrainConfig(),
 ) -> None:
     """Train a skill policy in a new folder. Ctrl-C saves it; `microduck resume` goes on.
 
@@ -27,53 +38,89 @@ def train(
         run: folder of the run.
         config: the training's numbers.
     """
+    checked = TrainConfig(**vars(config))
+
+    from microduck.learning.ranks import joined
     from microduck.learning.run_folder import RunFolder
     from microduck.learning.train import Trainer
 
-    _train(Trainer.start(RunFolder(run), config))
+    with joined() as ranks:
+        _train(Trainer.start(RunFolder(run), checked, ranks), ranks)
 
 
 def resume(
-    run: tyro.conf.Positional[Path], minutes: float | None = None, transitions: int | None = None
+    run: tyro.conf.Positional[Path],
+    minutes: float | None = None,
+    transitions: int | None = None,
+    num_envs: int | None = None,
+    steps: int | None = None,
+    wandb: str | None = None,
 ) -> None:
-    """Go on with a run at its last checkpoint.
+    """Go on with a run at its last checkpoint. What is not given stays as the run has it.
 
     Args:
         run: folder of the run.
-        minutes: new limit of the whole run's training time [min]; the run's own unless given.
-        transitions: new limit of the whole run's control steps, 0 for none; the run's own unless given.
+        minutes: new limit of the whole run's training time [min].
+        transitions: new limit of the whole run's control steps; 0 for none.
+        num_envs: ducks stepped at once.
+        steps: control steps per duck between two updates.
+        wandb: project at Weights & Biases to log to; empty for none.
     """
+    from microduck.learning.ranks import joined
     from microduck.learning.run_folder import RunFolder
     from microduck.learning.train import Trainer
 
     folder = RunFolder(run)
-    given = {"minutes": minutes, "transitions": transitions}
-    limits = {name: value for name, value in given.items() if value is not None}
-    config = replace(folder.config(), **limits)  # type: ignore[arg-type]
-    trainer = Trainer.resume(folder, config)
-    if trainer.progress() >= 1:
-        raise ConfigError(
-            f"the run has reached its limit at {trainer.seconds / 60:.1f} minutes and "
-            f"{trainer.transitions:,} transitions; give more --minutes or --transitions"
-        )
-    save_config(config, folder.config_file)
-    console.print(f"going on at {trainer.seconds / 60:.1f} minutes, {trainer.transitions:,} transitions")
-    _train(trainer)
+    limits = {"minutes": minutes, "transitions": transitions}
+    given = {**limits, "num_envs": num_envs, "steps": steps, "wandb": wandb}
+    changes = {name: value for name, value in given.items() if value is not None}
+    config = replace(folder.config(), **changes)  # type: ignore[arg-type]
+    with joined() as ranks:
+        trainer = Trainer.resume(folder, config, ranks)
+        if trainer.progress() >= 1:
+            raise ConfigError(
+                f"the run has reached its limit at {trainer.seconds / 60:.1f} minutes and "
+                f"{trainer.transitions:,} transitions; give more --minutes or --transitions"
+            )
+        console.quiet = not ranks.first
+        _tell(f"going on at {trainer.seconds / 60:.1f} minutes, {trainer.transitions:,} transitions")
+        if ranks.first:
+            folder.save_config(config)
+        _train(trainer, ranks)
 
 
-def _train(trainer: Trainer) -> None:
+def _train(trainer: Trainer, ranks: Ranks) -> None:
     def show(row: LogRow) -> None:
+        faults = f"  {row.dropped} dropped, {row.undone} undone" if row.dropped or row.undone else ""
         bar.show(
             trainer.progress(),
             f"{row.transitions / 1e6:.2f} M steps  {row.rate:,.0f}/s  "
-            f"episode {row.episode_length / 50:.1f} s  off {row.speed_error:.3f} m/s",
+            f"episode {row.episode_length / 50:.1f} s  off {row.speed_error:.3f} m/s{faults}",
         )
 
+    def show_check(row: ScoreRow) -> None:
+        _tell(_told(row, trainer.env.tasks.names))
+
     folder = trainer.run_folder.path
+    console.quiet = not ranks.first
     with Bar("training", 1.0) as bar, asked_to_stop() as stopped:
-        trainer.train(show, stopped)
+        trainer.train(show, stopped, show_check)
         if stopped():
-            console.print(f"saved {trainer.transitions:,} transitions; microduck resume {folder} goes on")
+            _tell(f"saved {trainer.transitions:,} transitions; microduck resume {folder} goes on")
             raise KeyboardInterrupt
     minutes = trainer.seconds / 60
-    console.print(f"trained {trainer.transitions:,} transitions in {minutes:.1f} minutes -> {folder}")
+    _tell(f"trained {trainer.transitions:,} transitions in {minutes:.1f} minutes -> {folder}")
+
+
+def _tell(text: str) -> None:
+    # Names of folders and tasks may look like markup.
+    console.print(text, markup=False, soft_wrap=True)
+
+
+def _told(row: ScoreRow, names: Sequence[str]) -> str:
+    worst = min(row.scores)
+    mean = sum(row.scores) / len(row.scores)
+    return (
+        f"checked at {row.seconds / 60:.1f} min: worst task {names[row.scores.index(worst)]} {worst:.2f}, "
+        f"mean {mean:.2f}{', the best so far' if row.best else ''}"
+    )

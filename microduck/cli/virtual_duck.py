@@ -13,6 +13,7 @@ def virtual_duck(
     report: Path | None = None,
     video: Path | None = None,
     link: Path | None = None,
+    twin: Path | None = None,
 ) -> None:
     """Be a duck on a serial port: real servo bytes, simulated body. Drive it with `duck run --port PORT`.
 
@@ -22,9 +23,11 @@ def virtual_duck(
         report: JSON file of its runs: falls, path, speed, heading drift.
         video: mp4 file of its last run, written at the end.
         link: path that points to the port while the duck is there.
+        twin: TOML file that says which duck to be, such as `microduck twin` writes; else the nominal one.
     """
+    from microduck.randomization import load_twin
     from microduck.virtual_duck import VirtualDuckOptions, run_virtual_duck
 
-    options = VirtualDuckOptions(view, seconds, report, video, link)
+    options = VirtualDuckOptions(view, seconds, report, video, link, load_twin(twin) if twin else None)
     with asked_to_stop() as stopped:  # the report and the film are still written
         run_virtual_duck(options, console.print, stopped)

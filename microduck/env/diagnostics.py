@@ -10,6 +10,8 @@ from torch import Tensor
 from hardware import rotations
 from hardware.contract import ActionMap
 from microduck.env.measure import MIN_HEIGHT_RATIO
+from microduck.randomization.ducks import Ducks, NominalDucks
+from microduck.randomization.parameters import PARAMETERS
 from microduck.rewards import MIN_UPRIGHT
 
 SATURATED = 0.99
@@ -49,6 +51,21 @@ def keys(terms: Iterable[str]) -> tuple[list[str], list[str]]:
     """Return the names of the float and of the bool keys, for a registry's terms."""
     numbers = [f"diagnostic_reward_{name}" for name in terms] + [f"diagnostic_{name}" for name in NUMBERS]
     return numbers, [f"diagnostic_{name}_failure" for name in FAILURES]
+
+
+def property_widths() -> dict[str, int]:
+    """Return the keys that an environment with randomisation adds, and how wide they are."""
+    widths = {f"diagnostic_randomized_{parameter.name}": parameter.width for parameter in PARAMETERS}
+    return {**widths, "diagnostic_push": 2}
+
+
+def properties(ducks: NominalDucks, ids: Tensor) -> dict[str, Tensor]:
+    """Return what ducks `ids` (k,) are and how this step pushed them [m/s], by key, (k, width) each."""
+    if not isinstance(ducks, Ducks):
+        return {}
+    told = {f"randomized_{name}": value for name, value in ducks.properties().items()}
+    told["push"] = ducks.pushes.last
+    return {f"diagnostic_{name}": value[ids].float().reshape(len(ids), -1) for name, value in told.items()}
 
 
 def motion(features: Mapping[str, Tensor], action_map: ActionMap, time: Tensor) -> dict[str, Tensor]:

@@ -57,6 +57,7 @@ class MicroDuckEnv(TaskMethods, Snapshots, Randomized, TorchRLConstants, EnvBase
         tasks: the library, (num_tasks,).
         options: the settings in force.
         physics: the simulations.
+        ducks: what differs between them; `randomized` tells it by name.
         features: what the rewards of the last step were made of; see `microduck.rewards.features`.
         divergences: simulations that diverged so far; each is terminated with its step and logged.
 
@@ -344,6 +345,7 @@ class MicroDuckEnv(TaskMethods, Snapshots, Randomized, TorchRLConstants, EnvBase
     def _diagnose(self, features: Features, weighted: Tensor, rows: Rows = ALL) -> dict[str, Tensor]:
         found = diagnostics.motion(features, self._action_map, self.physics.time()[rows])
         found |= diagnostics.earnings(weighted, self._rows.columns, self._terms)
+        found |= diagnostics.properties(self.ducks, self._every[rows])
         sound = torch.zeros_like(found["diagnostic_height_failure"])
         return {**found, "diagnostic_nonfinite_failure": sound}
 

@@ -109,12 +109,14 @@ class EnvOptions:
         if ranges is None:
             return
         if not isinstance(ranges, Randomization):
-            raise ConfigError(f"randomization is {ranges!r}; give Randomization(...), or None for nominal ducks")
+            raise ConfigError(
+                f"randomization is {ranges!r}; give Randomization(...), or None for nominal ducks"
+            )
         varied = [name for name in SUPPLY_PARAMETERS if ranges.changes(name)]
         if varied and self.physics_options.actuator == "position":
             raise ConfigError(
                 f"randomization varies {varied}, which a position servo has not; set "
-                "PhysicsOptions(actuator='xl330'), or leave them out with Randomization.without(*SUPPLY_PARAMETERS)"
+                f"PhysicsOptions(actuator='xl330'), or leave them out with .without({str(varied)[1:-1]})"
             )
 
     def _check_types(self) -> None:

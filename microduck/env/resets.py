@@ -91,9 +91,14 @@ class Resets:
         return Start(task_id, command, qpos, qvel, phase)
 
     def new_commands(self, task_id: Tensor) -> Tensor:
-        """Return commands drawn uniformly in the boxes of tasks `task_id` (k,): (k, 3)."""
+        """Return commands drawn in the boxes of tasks `task_id` (k,), (k, 3): uniformly, or exactly zero."""
         low, high = self._rows.low[task_id], self._rows.high[task_id]
-        return low + (high - low) * self._uniform(len(task_id), 3)
+        command = low + (high - low) * self._uniform(len(task_id), 3)
+        if self._rows.draws_zeros:
+            fraction = self._rows.of(task_id, "command_zero_fraction")["command_zero_fraction"]
+            zero = self._uniform(len(task_id), 2) < fraction
+            command.masked_fill_(zero[:, [0, 0, 1]], 0.0)  # vx and vy together
+        return command
 
     def steps_to_draw(self, interval: Tensor) -> Tensor:
         """Return control steps until the next command, (k,), for intervals (k, 2) [s]; -1 for never."""

@@ -16,7 +16,20 @@ from microduck.env.options import EnvOptions
 from microduck.env.pixels import Pictures
 from microduck.env.task_rows import TaskRows
 from microduck.physics.base import Physics
+from microduck.randomization.ducks import NominalDucks
 from microduck.tasks import MicroDuckTask
+
+_ALIKE = (
+    "physics",
+    "physics_options",
+    "layout",
+    "action_scale",
+    "diagnostics",
+    "privileged",
+    "randomization",
+    "from_pixels",
+)
+"""Settings that the state of a duck depends on."""
 
 
 def whole_ids(index: Any, count: int) -> Tensor:
@@ -59,7 +72,7 @@ def check_alike(target: Any, source: Any, count: int) -> None:
         raise TypeError(f"a {type(source).__name__} cannot be written into a {type(target).__name__}")
     if source.num_envs != count:
         raise ConfigError(f"the source has {source.num_envs} ducks where the index means {count}")
-    for name in ("physics", "physics_options", "layout", "action_scale", "diagnostics", "from_pixels"):
+    for name in _ALIKE:
         ours, theirs = getattr(target.options, name), getattr(source.options, name)
         if ours != theirs:
             raise ConfigError(f"{name} is {theirs!r} in the source and {ours!r} here; make them alike")
@@ -88,6 +101,7 @@ class Snapshots:
 
     physics: Physics
     episodes: Episodes
+    ducks: NominalDucks
     num_envs: int
     batch_size: torch.Size
     options: EnvOptions
@@ -124,6 +138,7 @@ class Snapshots:
         twin.batch_size = torch.Size([len(ids)])
         twin._adopt(self.physics.like(len(ids)))
         twin.rng_state = self.rng_state
+        twin.ducks.strength = self.ducks.strength
         twin._take(twin._every, self, ids)
         twin.set_spec_lock_()
         return twin
@@ -161,6 +176,7 @@ class Snapshots:
     def _take(self, ids: Tensor, source: Any, rows: Tensor) -> None:
         """Put ducks `rows` (k,) of `source` in the place of ducks `ids` (k,)."""
         self.physics.load(ids, source.physics.save(rows))
+        self.ducks.load(ids, source.ducks.save(rows))
         self.episodes.put(ids, source.episodes.take(rows))
         self._rows.hand_out(ids, self.episodes.task_id[ids])
         self._pictures.take(ids, source._pictures, rows)

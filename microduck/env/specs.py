@@ -53,6 +53,8 @@ def observation(options: EnvOptions, terms: list[str], count: int) -> dict[str, 
         numbers, flags = diagnostics.keys(terms)
         given |= {name: Unbounded(shape=(count, 1), device=device) for name in numbers}
         given |= {name: _flag(count, device) for name in flags}
+        widths = {} if options.randomization is None else diagnostics.property_widths()
+        given |= {name: Unbounded(shape=(count, width), device=device) for name, width in widths.items()}
     return given
 
 

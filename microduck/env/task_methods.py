@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
+from torch import Tensor
+
 from microduck import tasks
+from microduck.env.task_rows import TaskRows
 from microduck.rewards import REWARD_TERMS, RewardRegistry
 from microduck.rewards.registry import TermFunction
 from microduck.tasks import MicroDuckTask
@@ -31,6 +34,16 @@ class TaskMethods:
 
     REWARD_TERMS: ClassVar[RewardRegistry] = REWARD_TERMS
     REWARD_PARAMS: ClassVar[Any] = _Params()
+    _rows: TaskRows
+
+    @property
+    def task_shares(self) -> Tensor:
+        """Probability that a reset draws each task, (num_tasks,); may be set to other relative weights."""
+        return self._rows.shares
+
+    @task_shares.setter
+    def task_shares(self, weights: Tensor) -> None:
+        self._rows.set_shares(weights)
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)

@@ -12,6 +12,7 @@ from hardware.errors import RewardError, TaskError
 from microduck.env.measure import ALL, Rows
 from microduck.rewards import Features, RewardRegistry
 from microduck.tasks import MicroDuckTask, command_box
+from microduck.tasks.shares import Weights, shares
 
 _FIELDS = (
     "warm_start_velocity",
@@ -20,6 +21,7 @@ _FIELDS = (
     "gait_frequency_hz",
     "gait_frequency_per_mps",
     "command_resample_interval",
+    "command_zero_fraction",
 )
 
 
@@ -38,6 +40,8 @@ class TaskRows:
         low: lower corner of each task's command box, (num_tasks, 3).
         high: upper corner, (num_tasks, 3).
         resamples: whether some task has commands drawn within an episode.
+        draws_zeros: whether some task draws commands of exactly zero on purpose.
+        shares: probability that a reset draws each task, (num_tasks,).
         held: the row of each duck: fields, reward parameters, and `weights` (num_envs, terms), those of
             terms paid per second multiplied by the control period.
     """
@@ -57,9 +61,22 @@ class TaskRows:
         self._table = {name: column.to(device, copy=True) for name, column in table.items()}
         self.low, self.high = (corner.to(device) for corner in command_box(library))
         self.resamples = bool(library.command_resample_interval.any())
-        self.shares = library.weight.to(device, copy=True)
+        self.draws_zeros = bool(library.command_zero_fraction.any())
+        self._names = library.names
+        self.set_shares(library.weight)
         first = torch.zeros(num_envs, dtype=torch.int64, device=device)
         self.held = self.of(first)
+
+    def set_shares(self, weights: Weights) -> None:
+        """Let resets draw the tasks by other weights from now on.
+
+        Raises:
+            TaskError: they are not valid or do not fit the library.
+        """
+        new = shares(weights, self._names)
+        if len(new) != len(self._names):
+            raise TaskError(f"{len(new)} weights were given for {len(self._names)} tasks; give one for each")
+        self.shares = new.to(self.low.device)
 
     def weighted(self, features: Features, rows: Rows = ALL) -> Tensor:
         """Return what each term in use adds to the reward of some ducks, (k, terms).

@@ -14,11 +14,12 @@ from microduck.env import MicroDuckEnv
 
 KEEP = [
     "observation",
+    "privileged",
     "task_id",
     "action",
     "loc",
     "action_log_prob",
-    ("next", "observation"),
+    ("next", "privileged"),
     ("next", "task_id"),
     ("next", "reward"),
     ("next", "done"),
@@ -34,11 +35,13 @@ class CollectStats:
         episode_length: mean length of the episodes that ended, or None when none did.
         speed_error: mean distance of the planar velocity from its command [m/s].
         reward: mean reward of a step.
+        progress: mean part of the commanded speed that ducks told to move reached, in [-1, 1].
     """
 
     episode_length: float | None
     speed_error: float
     reward: float
+    progress: float
 
 
 class Collector:
@@ -57,22 +60,30 @@ class Collector:
     @torch.no_grad()
     def collect(self, steps: int) -> tuple[TensorDict, CollectStats]:
         """Return the transitions of `steps` control steps, (num_envs, steps), and what they amount to."""
-        rows, lengths, errors = [], [], []
+        rows, lengths, errors, progress = [], [], [], []
         for _ in range(steps):
             row, self._state = self.env.step_and_maybe_reset(self.actor(self._state))
             rows.append(row.select(*KEEP))
             errors.append(self._speed_error())
+            progress.append(self._progress())
             lengths.append(self._ended(row.get(("next", "done")).squeeze(-1)))
         batch: Any = torch.stack(rows, dim=1)  # a TensorDict, which torch does not say
         ended = torch.cat(lengths)
         mean = float(ended.mean()) if len(ended) else None
         return batch, CollectStats(
-            mean, float(torch.stack(errors).mean()), float(batch["next", "reward"].mean())
+            episode_length=mean,
+            speed_error=float(torch.stack(errors).mean()),
+            reward=float(batch["next", "reward"].mean()),
+            progress=float(torch.stack(progress).mean()),
         )
 
     def _speed_error(self) -> Tensor:
         features = self.env.features
         return (features["body_velocity"][:, :2] - features["command"]).norm(dim=-1).mean()
+
+    def _progress(self) -> Tensor:
+        features = self.env.features
+        return features["progress"].sum() / features["walking"].sum().clamp(min=1)
 
     def _ended(self, done: Tensor) -> Tensor:
         self._lengths += 1

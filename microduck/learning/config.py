@@ -7,18 +7,29 @@ import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hardware import contract
-from hardware.errors import ConfigError
+from hardware.errors import ConfigError, ContractError
 from hardware.files import parse_object, read_bounded, replacing
 from microduck.checks import check_flag, check_whole
 from microduck.physics.options import PhysicsOptions
 
+if TYPE_CHECKING:
+    from microduck.randomization import Randomization
+
 MAX_FILE_BYTES = 64 * 1024
 """Most a configuration's file may hold."""
-_MAY_BE_ZERO = {"transitions", "threads", "seed", "entropy", "evaluate_every_minutes"}
-_AT_MOST_ONE = {"gamma", "lmbda", "clip"}
+_MAY_BE_ZERO = {
+    "randomize",
+    "randomize_after",
+    "transitions",
+    "threads",
+    "seed",
+    "entropy",
+    "evaluate_every_minutes",
+}
+_AT_MOST_ONE = {"randomize", "gamma", "lmbda", "clip"}
 
 
 def _check_whole(name: str, value: Any) -> None:
@@ -63,6 +74,12 @@ class TrainConfig:
         seed: seed of the networks, the environment and the updates.
         action_scale: joint travel for an action of 1 [rad].
         substeps: physics steps in one control period.
+        actuator: servo model, `position` or `xl330`; see `microduck.physics.options`.
+        randomize: how much of the full ranges the ducks are drawn from, in [0, 1]; 0 for nominal ducks, and
+            more than 0 needs the actuator `xl330`.
+        randomize_after: training time on nominal ducks before the randomisation begins to grow [min].
+        randomize_over: training time in which it grows [min].
+        lead: task that learns alone until it can move, and that the others then start from; empty for none.
         threads: physics threads; 0 for the CPUs this process may use.
         learning_rate: Adam's first step size; adapted afterwards to hold the KL divergence.
         kl_low: KL divergence of an update under which the step size grows.
@@ -96,10 +113,15 @@ class TrainConfig:
     seed: int = 0
     action_scale: float = 1.0
     substeps: int = 4
+    actuator: str = "position"
+    randomize: float = 0.0
+    randomize_after: float = 14.0
+    randomize_over: float = 14.0
+    lead: str = ""
     threads: int = 0
     learning_rate: float = 5e-4
-    kl_low: float = 0.005
-    kl_high: float = 0.02
+    kl_low: float = 0.01
+    kl_high: float = 0.025
     epochs: int = 4
     minibatches: int = 4
     gamma: float = 0.99
@@ -120,6 +142,10 @@ class TrainConfig:
         contract.blocks(self.layout)
         if self.kl_low > self.kl_high:
             raise ConfigError(f"kl_low is {self.kl_low}, above kl_high {self.kl_high}; give it less")
+        if self.randomize and self.actuator != "xl330":
+            raise ConfigError(
+                f"randomize is {self.randomize}, but actuator is {self.actuator!r}; it needs xl330"
+            )
         rows = self.steps * self.num_envs
         if rows < 2 * self.minibatches:
             raise ConfigError(
@@ -129,7 +155,14 @@ class TrainConfig:
     @property
     def physics_options(self) -> PhysicsOptions:
         """How the ducks are simulated."""
-        return PhysicsOptions(substeps=self.substeps, threads=self.threads or None)
+        return PhysicsOptions(substeps=self.substeps, threads=self.threads or None, actuator=self.actuator)
+
+    @property
+    def randomization(self) -> Randomization | None:
+        """The full ranges that ducks are drawn from in the end, None for nominal ducks."""
+        from microduck.randomization import Randomization  # noqa: PLC0415  (brings torch, slow to import)
+
+        return Randomization.full() if self.randomize else None
 
 
 def save_config(config: TrainConfig, path: Path) -> None:
@@ -145,7 +178,10 @@ def load_config(path: Path) -> TrainConfig:
         ConfigError: the file is absent, no JSON, or holds an unknown field or a bad value.
     """
     data = parse_object(read_bounded(path, MAX_FILE_BYTES, ConfigError), str(path), ConfigError)
+    unknown = sorted(data.keys() - {field.name for field in fields(TrainConfig)})
+    if unknown:
+        raise ConfigError(f"{path} is no training configuration of this version: {unknown} are unknown")
     try:
         return TrainConfig(**data)
-    except TypeError as error:
-        raise ConfigError(f"{path} is no training configuration: {error}") from error
+    except (ConfigError, ContractError) as error:
+        raise ConfigError(f"{path}: {error}") from error

@@ -1,12 +1,22 @@
-"""The training log: one CSV row per update, and its curves."""
+"""The training log as files: a CSV row per update, one per check of the tasks, and the curves of both."""
 
 from __future__ import annotations
 
 import csv
-from dataclasses import asdict, dataclass, fields
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from hardware.errors import TrainingError
+from hardware.files import read_bounded, replacing
+from microduck.learning.faults import writing
+
+MAX_BYTES = 256 * 1024 * 1024
+"""Most a log may hold; an hour of training makes about one million bytes."""
+CLOCK = ("transitions", "seconds")
+"""First columns of every table."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +35,8 @@ class LogRow:
         value_loss: squared error of the critic.
         learning_rate: Adam's step size.
         std: mean standard deviation of the actions.
+        dropped: batches dropped so far, for a reward that was not finite.
+        undone: updates undone so far, for a loss or gradient that was not finite.
     """
 
     transitions: int
@@ -38,63 +50,135 @@ class LogRow:
     value_loss: float
     learning_rate: float
     std: float
+    dropped: int
+    undone: int
 
 
-class TrainingLog:
-    """A CSV file that grows by a row per update.
+@dataclass(frozen=True)
+class ScoreRow:
+    """One check of every task.
+
+    Attributes:
+        transitions: control steps so far over all ducks.
+        seconds: training time so far, this check included [s].
+        scores: how well each task is done, in the library's order, in [0, 1].
+        best: whether no earlier policy had a better worst task.
+    """
+
+    transitions: int
+    seconds: float
+    scores: tuple[float, ...]
+    best: bool = False
+
+
+LOG_COLUMNS = [field.name for field in fields(LogRow)]
+
+
+class Table:
+    """A CSV file that grows by a row at a time, each written through to the file.
 
     Args:
         path: the file.
-        keep: drop rows of an older log past this many transitions, so that a resumed run has one history.
+        columns: their names; the first counts transitions.
+        keep: drop rows of an older file past this many transitions, so that a resumed run has one history.
     """
 
-    def __init__(self, path: Path, keep: int = 0) -> None:
+    def __init__(self, path: Path, columns: Sequence[str], keep: int = 0) -> None:
         self.path = path
-        rows = [row for row in read_log(path) if row.transitions <= keep] if path.exists() else []
-        names = [field.name for field in fields(LogRow)]
-        with path.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, names)
-            writer.writeheader()
-            writer.writerows(asdict(row) for row in rows)
+        rows = read_table(path, columns) if path.exists() else []
+        with writing(path), replacing(path) as temporary:
+            text = _lines([columns, *(row for row in rows if int(row[0]) <= keep)])
+            temporary.write_text(text, encoding="utf-8")
 
-    def append(self, row: LogRow) -> None:
-        """Write one row through to the file."""
-        with self.path.open("a", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerow(asdict(row).values())
+    def append(self, values: Sequence[float]) -> None:
+        """Write one row."""
+        with writing(self.path), self.path.open("a", newline="", encoding="utf-8") as file:
+            file.write(_lines([values]))
+
+
+def _lines(rows: Sequence[Sequence[object]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
+def read_table(path: Path, columns: Sequence[str]) -> list[list[float]]:
+    """Read a table; a last row that a kill cut short is left out.
+
+    Raises:
+        TrainingError: the file has other columns, holds something that is no number, or is too large.
+    """
+    data = read_bounded(path, MAX_BYTES, TrainingError)
+    try:
+        whole = data[: data.rfind(b"\n") + 1].decode("utf-8")
+        header, *rows = csv.reader(io.StringIO(whole, newline="")) if whole else [[]]
+        if header != list(columns):
+            raise TrainingError(
+                f"{path} is no table of this run: columns {header}, expected {list(columns)}; move it away"
+            )
+        return [[float(value) for value in row] for row in rows if len(row) == len(columns)]
+    except (csv.Error, ValueError) as error:
+        raise TrainingError(f"{path} is damaged: {error}; move it away") from error
 
 
 def read_log(path: Path) -> list[LogRow]:
-    """Read a log; a last row that a kill cut short is left out.
+    """Return the updates of a log.
 
     Raises:
-        TrainingError: the file has other columns.
+        TrainingError: it is damaged, or no training log.
     """
-    names = [field.name for field in fields(LogRow)]
-    with path.open(newline="", encoding="utf-8") as file:
-        reader = csv.DictReader(file)
-        if reader.fieldnames != names:
-            raise TrainingError(f"{path} is no training log: columns {reader.fieldnames}, expected {names}")
-        whole = [row for row in reader if all(row.get(name) for name in names)]
-    return [LogRow(int(row["transitions"]), *(float(row[name]) for name in names[1:])) for row in whole]
+    kinds: list[Callable[[float], Any]] = [int if field.type == "int" else float for field in fields(LogRow)]
+    rows = read_table(path, LOG_COLUMNS)
+    return [LogRow(*(kind(value) for kind, value in zip(kinds, row, strict=True))) for row in rows]
 
 
-def plot_log(rows: list[LogRow], path: Path) -> None:
-    """Draw the log's curves over transitions."""
+def read_scores(path: Path, tasks: Sequence[str]) -> list[ScoreRow]:
+    """Return the checks of a run with these tasks.
+
+    Raises:
+        TrainingError: the file is damaged, or of other tasks.
+    """
+    rows = read_table(path, [*CLOCK, *tasks])
+    return [ScoreRow(int(row[0]), row[1], tuple(row[2:])) for row in rows]
+
+
+def log_values(row: LogRow) -> tuple[float, ...]:
+    """Return a row's values in the order of `LOG_COLUMNS`."""
+    return astuple(row)
+
+
+_PANELS = {
+    "episode_length": "episode length [control steps]",
+    "speed_error": "speed error [m/s]",
+    "reward": "reward per step",
+    "std": "action standard deviation",
+    "value_loss": "value loss",
+    "learning_rate": "step size",
+    "rate": "transitions per second",
+}
+
+
+def plot_log(rows: Sequence[LogRow], scores: Sequence[ScoreRow], tasks: Sequence[str], path: Path) -> None:
+    """Draw the curves of a run over transitions.
+
+    Raises:
+        TrainingError: the picture cannot be written.
+    """
     import matplotlib.figure  # noqa: PLC0415  (slow to import, needed here alone)
 
-    figure = matplotlib.figure.Figure(figsize=(11, 6), layout="constrained")
-    panels = {
-        "episode_length": "episode length [control steps]",
-        "speed_error": "speed error [m/s]",
-        "reward": "reward per step",
-        "std": "action standard deviation",
-        "value_loss": "value loss",
-        "rate": "transitions per second",
-    }
+    figure = matplotlib.figure.Figure(figsize=(14, 6), layout="constrained")
+    first, *others = figure.subplots(2, 4).flat
+    checked = [row.transitions / 1e6 for row in scores]
+    for task, name in enumerate(tasks):
+        first.plot(checked, [row.scores[task] for row in scores], label=name)
+    first.set(xlabel="transitions [M]", ylabel="score of each task", ylim=(0, 1.02))
+    first.legend(fontsize="xx-small")
     millions = [row.transitions / 1e6 for row in rows]
-    for axes, (name, label) in zip(figure.subplots(2, 3).flat, panels.items(), strict=True):
+    for axes, (name, label) in zip(others, _PANELS.items(), strict=True):
         axes.plot(millions, [getattr(row, name) for row in rows], color="#e07b00")
         axes.set(xlabel="transitions [M]", ylabel=label)
         axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
+    for axes in (first, *others):
         axes.grid(alpha=0.3)
-    figure.savefig(path, dpi=110)
+    with writing(path), replacing(path) as temporary:
+        figure.savefig(temporary, dpi=110)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from hardware.errors import TaskError
+from microduck.learning.nine_skills import MOVING_STARTS, nine_skills, stepping_row
 from microduck.tasks import (
     MicroDuckTask,
     load_library,
@@ -16,36 +16,10 @@ from microduck.tasks import (
     tracking_task,
 )
 
-# A walker that follows its command: the speed outweighs the gait terms, overshooting costs, heading is held.
-# Warm starts and large joint noise let it meet a walk long before it can start one.
-WALK_WEIGHTS = {
-    "tracking": 5.0,
-    "progress": 0.0,
-    "speed_error": 2.0,
-    "swing_height": 1.0,
-    "phase_contact": 1.5,
-    "heading_hold": 2.0,
-}
-EXPLORING_STARTS: dict[str, Any] = {
-    "warm_start_velocity": (0.05, 0.25),
-    "warm_start_fraction": 0.5,
-    "joint_reset_noise_scale": 0.25,
-}
-
-
-def walking_task(low: float = 0.0, high: float = 0.3, **overrides: Any) -> MicroDuckTask:
-    """Return the row of the shipped walker: forward at the commanded speed [m/s], heading held.
-
-    The box begins at zero, where it steps in place: a robot whose commands stop must be able to stop.
-    """
-    weights = {**WALK_WEIGHTS, **(overrides.pop("reward_weights", None) or {})}
-    preset = {"name": "walk", **EXPLORING_STARTS, **overrides}
-    return speed_range_task(low, high, reward_weights=weights, **preset)
-
-
 LIBRARIES: dict[str, Callable[[], list[MicroDuckTask]]] = {
-    "walk": lambda: [walking_task()],
-    "speed_range": lambda: [speed_range_task(**EXPLORING_STARTS)],
+    "walk": lambda: [stepping_row("walk", (0.0, 0.0), (0.3, 0.0))],
+    "nine-skills": nine_skills,
+    "speed-range": lambda: [speed_range_task(**MOVING_STARTS)],
     "tracking": lambda: [tracking_task()],
     "standing": lambda: [standing_task()],
 }

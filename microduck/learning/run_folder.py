@@ -2,23 +2,32 @@
 
 config.json    the resolved configuration
 tasks.tdz      the task library
-checkpoint.pt  networks, optimiser, counters and random states (tensors only, no pickled objects)
+checkpoint.pt  the last state: networks, optimiser, counters and random states
+best.pt        the policy whose worst task was done best, where tasks were checked
 log.csv        one row per update
-training.png   the log as curves
+scores.csv     one row per check of the tasks
+training.png   both as curves
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any
-
-import torch
 
 from hardware import contract
 from hardware.errors import TrainingError
-from hardware.files import replacing
+from microduck.env import privileged
+from microduck.learning.checkpoint import (
+    State,
+    describe,
+    duration,
+    load_weights,
+    read_checkpoint,
+    whole_number,
+    write_checkpoint,
+)
 from microduck.learning.config import TrainConfig, load_config, save_config
+from microduck.learning.faults import writing
 from microduck.policy import SkillNetwork, SkillPolicy
 from microduck.tasks import MicroDuckTask, load_library, save_library
 
@@ -38,22 +47,60 @@ class RunFolder:
         self.config_file = path / "config.json"
         self.library_file = path / "tasks.tdz"
         self.checkpoint_file = path / "checkpoint.pt"
+        self.best_file = path / "best.pt"
         self.log_file = path / "log.csv"
+        self.scores_file = path / "scores.csv"
         self.plot_file = path / "training.png"
 
-    def create(self, config: TrainConfig, library: MicroDuckTask) -> None:
-        """Make the folder for a new run.
+    def refuse_another(self) -> None:
+        """Refuse to begin where a run is already.
 
         Raises:
-            TrainingError: a run is in it already.
+            TrainingError: a run is in the folder.
         """
         if self.config_file.exists():
             raise TrainingError(
                 f"{self.path} holds a run already; go on with it (microduck resume) or choose another folder"
             )
-        self.path.mkdir(parents=True, exist_ok=True)
-        save_library(library, self.library_file)
-        save_config(config, self.config_file)
+
+    def create(self, config: TrainConfig, library: MicroDuckTask, state: State, fits: dict[str, Any]) -> None:
+        """Make the folder for a new run.
+
+        The configuration, which makes the folder a run, comes last: one that is killed before it can be begun
+        anew, and one that is killed later can be resumed.
+
+        Args:
+            config: its configuration.
+            library: its tasks.
+            state: its first checkpoint.
+            fits: what that fits, by `checkpoint.describe`.
+
+        Raises:
+            TrainingError: a run is in it already, or it cannot be written.
+        """
+        self.refuse_another()
+        with writing(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+        with writing(self.library_file):
+            save_library(library, self.library_file)
+        write_checkpoint(state, fits, self.checkpoint_file)
+        self.save_config(config)
+
+    def sweep(self) -> None:
+        """Remove what a kill left half written."""
+        files = (self.checkpoint_file, self.best_file, self.config_file, self.log_file, self.scores_file)
+        for file in (*files, self.plot_file):
+            for leftover in self.path.glob(f".{file.stem}.*{file.suffix}"):
+                leftover.unlink()
+
+    def save_config(self, config: TrainConfig) -> None:
+        """Write the run's configuration.
+
+        Raises:
+            TrainingError: it cannot be written.
+        """
+        with writing(self.config_file):
+            save_config(config, self.config_file)
 
     def config(self) -> TrainConfig:
         """Return the run's configuration.
@@ -74,56 +121,48 @@ class RunFolder:
         """
         return load_library(self.library_file, drop_unknown=not rewarded)
 
-    def save_checkpoint(self, state: dict[str, Any]) -> None:
-        """Write a checkpoint; the last one stays until the new one is whole."""
-        with replacing(self.checkpoint_file) as temporary:
-            torch.save(state, temporary)
+    def checkpoint(self, fits: dict[str, Any], *, last: bool = True) -> tuple[State, Path]:
+        """Return a checkpoint and its file.
 
-    def load_checkpoint(self) -> dict[str, Any]:
-        """Return the last checkpoint.
+        Args:
+            fits: what it must fit, by `checkpoint.describe`.
+            last: take the last state even where there is a best policy.
 
         Raises:
-            TrainingError: there is none, or it is damaged.
+            TrainingError: there is none, it is damaged, or was made for something else.
         """
-        if not self.checkpoint_file.is_file():
-            raise TrainingError(
-                f"{self.path} has no checkpoint.pt; train a run there first (microduck train)"
-            )
-        try:
-            return torch.load(self.checkpoint_file, weights_only=True)
-        except (RuntimeError, UnpicklingError, EOFError, OSError) as error:
-            raise TrainingError(f"{self.checkpoint_file} is damaged or no checkpoint: {error}") from error
+        path = self.best_file if not last and self.best_file.is_file() else self.checkpoint_file
+        if not path.is_file():
+            raise TrainingError(f"{self.path} has no {path.name}; train a run there first (microduck train)")
+        return read_checkpoint(path, fits), path
 
 
 def make_networks(config: TrainConfig, num_tasks: int) -> tuple[SkillPolicy, SkillNetwork]:
-    """Return a new actor and critic for a configuration."""
+    """Return a new actor, which sees the layout, and a critic, which sees what the simulator knows."""
     width = contract.width(config.layout)
     policy = SkillPolicy(width, num_tasks, hidden=HIDDEN, initial_std=config.initial_std)
-    return policy, SkillNetwork(width, num_tasks, 1, HIDDEN)
+    return policy, SkillNetwork(privileged.WIDTH, num_tasks, 1, HIDDEN)
 
 
-def load_policy(run: RunFolder) -> tuple[SkillPolicy, MicroDuckTask, TrainConfig, dict[str, Any]]:
+def load_policy(
+    run: RunFolder, *, last: bool = False
+) -> tuple[SkillPolicy, MicroDuckTask, TrainConfig, dict[str, Any]]:
     """Return a run's trained policy, library, configuration and counters.
+
+    Args:
+        run: the folder.
+        last: take the last policy even where the best by its worst task is known.
 
     Raises:
         TrainingError: there is no checkpoint, or it is of other networks.
     """
     config, library = run.config(), run.library()
-    state = run.load_checkpoint()
     policy, _ = make_networks(config, library.batch_size[0])
-    load_weights(policy, state, "policy", run)
-    return policy, library, config, {key: state[key] for key in ("transitions", "seconds")}
-
-
-def load_weights(network: torch.nn.Module, state: dict[str, Any], name: str, run: RunFolder) -> None:
-    """Put a checkpoint's weights into a network.
-
-    Raises:
-        TrainingError: the checkpoint lacks them or they are of another shape.
-    """
-    try:
-        network.load_state_dict(state[name])
-    except (KeyError, RuntimeError) as error:
-        raise TrainingError(
-            f"the checkpoint in {run.path} does not fit its configuration: {error}"
-        ) from error
+    state, path = run.checkpoint(describe(config, library, policy), last=last)
+    load_weights(policy, state, "policy", path)
+    counters = {
+        "transitions": whole_number(state, "transitions", path),
+        "seconds": duration(state, "seconds", path),
+        "checkpoint": path.name,
+    }
+    return policy, library, config, counters

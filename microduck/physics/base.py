@@ -51,7 +51,7 @@ class Physics(Protocol):
     def reset(self, ids: Tensor, qpos: Tensor, qvel: Tensor) -> None:
         """Put simulations `ids` (k,) at time 0, STAND's controls, and qpos (k, 21) and qvel (k, 20).
 
-        Servos and model fields stay as they are. Commands that are delayed act on the joints' own angles first.
+        Servos and model fields stay as they are. A delayed command follows on the joints' own angles.
         The derived quantities follow at the next `step` or `refresh`.
         """
 
@@ -90,7 +90,7 @@ class Physics(Protocol):
         """
 
     def set_constants(self, ids: Tensor) -> None:
-        """Compute anew what the model derives from masses, inertias and positions of simulations `ids` (k,)."""
+        """Compute anew what models of `ids` (k,) derive from masses, inertias and positions."""
 
     def save(self, ids: Tensor) -> Any:
         """Return everything that decides the future of simulations `ids` (k,), solver warm start included.
@@ -102,4 +102,4 @@ class Physics(Protocol):
         """Put what `save` returned into simulations `ids` (k,) and `refresh` them."""
 
     def like(self, num_envs: int) -> Physics:
-        """Return a new batch of the same model and options with `num_envs` simulations, none of them varied."""
+        """Return a new batch of `num_envs` simulations of the same model and options, none of them varied."""

@@ -89,7 +89,7 @@ class NativePhysics:
         self.servos.rest(ids)
 
     def _remember(self, rows: np.ndarray) -> None:
-        """Let the joints' present angles be what was commanded before; a delayed command starts from there."""
+        """Let the present joint angles be what was commanded before; a delayed command follows on them."""
         joints = self.qpos.numpy()[rows, 7:]
         self._state["history"][rows[:, None, None], self._past] = joints[:, :, None]
 
@@ -154,31 +154,36 @@ class NativePhysics:
         return torch.from_numpy(values)
 
     def set_constants(self, ids: Tensor) -> None:
-        """Compute anew what the model derives from masses, inertias and positions of simulations `ids` (k,)."""
+        """Compute anew what models of `ids` (k,) derive from masses, inertias and positions."""
         self.batch.set_const(np.unique(ids.numpy()))
         self._constants_set = True
 
     def save(self, ids: Tensor) -> dict[str, Any]:
         """Return everything that decides the future of simulations `ids` (k,), solver warm start included."""
-        rows = ids.numpy()
         return {
-            "state": {name: field[rows].copy() for name, field in self._state.items()},
+            **{name: field[ids.numpy()].copy() for name, field in self._state.items()},
             "servos": self.servos.save(ids),
-            "fields": {name: field[ids] for name, field in self._expanded.items()},
+            "model": {name: field[ids] for name, field in self._expanded.items()},
             "constants": self._constants_set,
         }
 
     def load(self, ids: Tensor, saved: dict[str, Any]) -> None:
-        """Put what `save` returned into simulations `ids` (k,) and compute what derives from it."""
-        for name, values in saved["state"].items():
-            self._state[name][ids.numpy()] = values
-        fields = saved["fields"]
-        for name in fields.keys() | self._expanded.keys():
-            self.expand(name)[ids] = fields[name] if name in fields else self._shared(name)
-        self.servos.load(ids, saved["servos"])
-        if saved["constants"] or self._constants_set:
-            self.set_constants(ids)
+        """Put what `save` returned into simulations `ids` (k,) and compute what derives from it.
+
+        What is missing stays as it is: parts of the state, or servos and model fields together.
+        """
+        for name in saved.keys() & self._state.keys():
+            self._state[name][ids.numpy()] = saved[name]
+        if "servos" in saved:
+            self._load_model(ids, saved["model"])
+            self.servos.load(ids, saved["servos"])
+            if saved["constants"] or self._constants_set:
+                self.set_constants(ids)
         self.refresh(ids)
+
+    def _load_model(self, ids: Tensor, saved: dict[str, Tensor]) -> None:
+        for name in saved.keys() | self._expanded.keys():
+            self.expand(name)[ids] = saved[name] if name in saved else self._shared(name)
 
     def _shared(self, name: str) -> Tensor:
         """Return the model's own values of a field."""
@@ -186,5 +191,5 @@ class NativePhysics:
         return torch.as_tensor(np.array(getattr(holder, name.removeprefix("opt."))))
 
     def like(self, num_envs: int) -> NativePhysics:
-        """Return a new batch of the same model and options with `num_envs` simulations, none of them varied."""
+        """Return a new batch of `num_envs` simulations of the same model and options, none of them varied."""
         return NativePhysics(num_envs, self._options, self.model)

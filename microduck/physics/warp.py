@@ -15,6 +15,7 @@ from microduck.physics.base import MAX_SPEED, STATE
 from microduck.physics.model import load_model
 from microduck.physics.model_parts import FOOT_SENSORS, FOOT_SITES, HEAD_SITE, SELF_SENSOR, STAND_KEY
 from microduck.physics.options import PhysicsOptions
+from microduck.physics.servo_bank import COLUMNS, ServoBank
 
 CONTACTS = 64
 """Room for the contacts of one duck. The built-in one stands on 16 and made 18 at most while it tumbled, over
@@ -36,8 +37,8 @@ class WarpPhysics:
         model: what `load_model` gives for motion only; None for the built-in duck.
 
     Raises:
-        ConfigError: mujoco-warp is not installed, there is no such device, or the scene holds something that
-            mujoco-warp cannot simulate.
+        ConfigError: mujoco-warp is not installed, there is no such device, the scene holds something that
+            mujoco-warp cannot simulate, or the servos are not "position".
     """
 
     def __init__(
@@ -47,6 +48,11 @@ class WarpPhysics:
         device: str = "cpu",
         model: mujoco.MjModel | None = None,
     ) -> None:
+        if options.actuator != "position":
+            raise ConfigError(
+                f"actuator is {options.actuator!r}, but mujoco-warp here has servos of kind 'position' only; "
+                "use physics='native'"
+            )
         self._wp, self._mjw = _libraries()
         self.num_envs, self._options = num_envs, options
         self.model = load_model(options, only_motion=True) if model is None else model
@@ -62,6 +68,7 @@ class WarpPhysics:
             self._step_graph = self._capture(self._substeps)
             self._look_graph = self._capture(self._look)
         self._wp.synchronize_device(home)
+        self.servos: ServoBank = _SharedServos(self)
         every = torch.arange(num_envs, device=self.device)
         self.reset(every, self.stand_qpos.expand(num_envs, -1), torch.zeros_like(self.qvel))
 
@@ -208,6 +215,25 @@ class WarpPhysics:
         lost = (self._overflow & self._losses) != 0
         return fast | ~torch.isfinite(self.qpos.sum(-1)) | lost
 
+    def expand(self, name: str) -> Tensor:
+        """Refuse: one model serves all simulations.
+
+        Raises:
+            ConfigError: always.
+        """
+        raise ConfigError(f"{name} cannot differ between ducks on mujoco-warp; use physics='native'")
+
+    def expanded(self, name: str) -> bool:
+        """Return False: one model serves all simulations."""
+        return False
+
+    def derived(self, name: str) -> Tensor:
+        """Return a quantity that mujoco-warp derives, (num_envs, ...), for reading; it follows each step."""
+        return self._view(name)
+
+    def set_constants(self, ids: Tensor) -> None:
+        """Do nothing: without `expand`, what the model derives from masses and inertias stands."""
+
     def save(self, ids: Tensor) -> dict[str, Tensor]:
         """Return everything that decides the future of simulations `ids` (k,), solver warm start included."""
         return {name: field[ids] for name, field in self._state.items()} | {"overflow": self._overflow[ids]}
@@ -223,6 +249,12 @@ class WarpPhysics:
     def like(self, num_envs: int) -> WarpPhysics:
         """Return a new batch of the same model, options and device with `num_envs` simulations."""
         return WarpPhysics(num_envs, self._options, str(self.device), self.model)
+
+
+class _SharedServos(ServoBank):
+    """The servos of a model that all simulations share."""
+
+    _fixed = dict.fromkeys(COLUMNS, "mujoco-warp here has one model for all ducks; use physics='native'")
 
 
 def constraint_rows(model: mujoco.MjModel) -> int:

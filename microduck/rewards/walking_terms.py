@@ -91,3 +91,15 @@ def flat_foot(features: Features, params: Params) -> Tensor:
 def air_time_moving(features: Features, params: Params) -> Tensor:
     """As `air_time`, whose parameters it reads, but in proportion to progress: nothing in place [s]."""
     return swing_time(features, params) * features["progress"].clamp(min=0) * features["steady"]
+
+
+@register_reward("flight")
+def flight(features: Features, params: Params) -> Tensor:
+    """No foot down, trunk upright."""
+    return (~features["contacts"].any(-1) & features["steady"]).to(features["upright"].dtype)
+
+
+@register_reward("single_support")
+def single_support(features: Features, params: Params) -> Tensor:
+    """One foot down and the other not: a step, where a hop was asked for."""
+    return (features["contacts"].sum(-1) == 1).to(features["upright"].dtype)

@@ -11,7 +11,8 @@ from torch import Tensor
 from hardware.errors import ArchiveError
 from microduck.tasks.task import ROW_SHAPES
 
-_OPTIONAL = {"yaw_rate_interval", "command_resample_interval", "reward_terms"}  # TorchRL's rows have none
+# TorchRL's rows have none of these.
+_OPTIONAL = {"yaw_rate_interval", "command_resample_interval", "command_zero_fraction", "reward_terms"}
 _FIELDS = {*ROW_SHAPES, "reward_weights", "params", "name", "reward_terms"}
 
 

@@ -38,6 +38,23 @@ def shares(weights: Weights, names: Sequence[str]) -> Tensor:
     return tensor / tensor.sum()
 
 
+def by_success(share: Tensor, success: Tensor, floor: float) -> Tensor:
+    """Return shares that raise those of the tasks that lag, (num_tasks,).
+
+    They are
+
+        floor * share + (1 - floor) * share * (1 - success) / sum of share * (1 - success) over all tasks
+
+    Args:
+        share: of each task without regard to success, (num_tasks,).
+        success: of each task, (num_tasks,) in [0, 1].
+        floor: part of its share that a task keeps whatever its success, in [0, 1].
+    """
+    lag = share * (1 - success)
+    wanted = lag / lag.sum() if bool(lag.sum() > 0) else share
+    return floor * share + (1 - floor) * wanted
+
+
 def check_weights(weights: Tensor) -> None:
     """Refuse weights that nothing can be drawn by.
 

@@ -27,6 +27,7 @@ ROW_SHAPES: Mapping[str, tuple[int, ...]] = {
     "weight": (),
     "yaw_rate_interval": (2,),
     "command_resample_interval": (2,),
+    "command_zero_fraction": (2,),
 }
 """Shape of each numeric field in one row; `reward_weights` is (num_terms,) and every parameter ()."""
 
@@ -38,6 +39,7 @@ FIELD_DEFAULTS: Mapping[str, Any] = {
     "gait_frequency_per_mps": 0.0,
     "yaw_rate_interval": (0.0, 0.0),
     "command_resample_interval": (0.0, 0.0),
+    "command_zero_fraction": (0.0, 0.0),
 }
 """Reset, clock and command fields that a row may override, with their defaults."""
 
@@ -45,7 +47,7 @@ FIELD_DEFAULTS: Mapping[str, Any] = {
 class MicroDuckTask(TensorClass):
     """One task, or a library of them when stacked.
 
-    The first eleven fields are TorchRL's, in its order; the last three are ours and may be left out. Besides
+    The first eleven fields are TorchRL's, in its order; the last four are ours and may be left out. Besides
     what tensors can be indexed with, a library takes names: `library["jump"]`, `"jump" in library`.
 
     Attributes:
@@ -63,6 +65,8 @@ class MicroDuckTask(TensorClass):
         yaw_rate_interval: lowest and highest commanded yaw rate, (2,) [rad/s]; zeros when left out.
         command_resample_interval: least and most time between draws of a new command within an episode,
             (2,) [s]; zeros, as when left out, keep the command of the reset.
+        command_zero_fraction: probability that a drawn planar command, and a drawn yaw rate, is exactly zero,
+            (2,); zeros when left out. What a robot is told most often would otherwise never be drawn.
         reward_terms: names of the terms that the weights belong to, in order, joined by commas; empty, as
             when left out, for the terms of the registry that the row is used with.
     """
@@ -80,11 +84,12 @@ class MicroDuckTask(TensorClass):
     name: str
     yaw_rate_interval: Tensor = None  # type: ignore[assignment]  # left out until __post_init__, never after
     command_resample_interval: Tensor = None  # type: ignore[assignment]
+    command_zero_fraction: Tensor = None  # type: ignore[assignment]
     reward_terms: str = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         """Fill in what TorchRL's rows do not have, so that any two rows stack."""
-        for field in ("yaw_rate_interval", "command_resample_interval"):
+        for field in ("yaw_rate_interval", "command_resample_interval", "command_zero_fraction"):
             if getattr(self, field) is None:
                 setattr(self, field, torch.zeros(*self.batch_size, 2, device=self.device))
         if self.reward_terms is None:

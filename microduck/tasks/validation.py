@@ -17,7 +17,7 @@ from firmware_bridge.manifest import MAX_COMMAND, MAX_GAIT_HZ, MAX_SKILLS
 from hardware.contract import CONTROL_PERIOD_S
 from hardware.errors import TaskError
 from microduck.rewards import REWARD_TERMS, RewardRegistry
-from microduck.tasks.task import ROW_SHAPES, MicroDuckTask
+from microduck.tasks.task import ROW_SHAPES, MicroDuckTask, command_box
 
 MAX_NAME = 64
 """Most characters of a task's name: those of a skill in a bundle's manifest."""
@@ -60,6 +60,7 @@ BOUNDS: Mapping[str, Bound] = {
     "warm_start_fraction": Bound(0.0, 1.0),
     "joint_reset_noise_scale": Bound(0.0, math.inf, "rad"),
     "command_resample_interval": Bound(0.0, math.inf, "s"),
+    "command_zero_fraction": Bound(0.0, 1.0),
     "weight": Bound(0.0, math.inf),
 }
 """Valid values of the numeric fields."""
@@ -160,6 +161,7 @@ def check_values(library: MicroDuckTask, registry: RewardRegistry) -> None:
         value = getattr(library, field)
         _refuse(library, field, value, bound.allows(value), f"in {bound}")
     _check_box(library)
+    _check_zero(library)
     interval = library.command_resample_interval
     rare = (interval == 0).all(-1) | (interval[:, 0] >= CONTROL_PERIOD_S)
     wanted = f"(0, 0) for never, or at least the control period, {CONTROL_PERIOD_S:g} s"
@@ -174,6 +176,15 @@ def _check_box(library: MicroDuckTask) -> None:
             f"command_low of task {library.names[row]!r} is {_shown(low[row])}; "
             f"it must not exceed command_high, {_shown(high[row])}"
         )
+
+
+def _check_zero(library: MicroDuckTask) -> None:
+    low, high = command_box(library)
+    inside = ((low <= 0) & (high >= 0)).split([2, 1], dim=-1)
+    possible = torch.stack([part.all(-1) for part in inside], dim=-1)
+    value = library.command_zero_fraction
+    wanted = "zero where the command box does not hold zero"
+    _refuse(library, "command_zero_fraction", value, possible | (value == 0), wanted)
 
 
 def _refuse(library: MicroDuckTask, field: str, value: Tensor, good: Tensor, wanted: str) -> None:

@@ -43,7 +43,9 @@ def test_difference_is_found_in_any_single_action(policy: SkillPolicy) -> None:
 
 def test_graph_of_other_parameters_is_refused(policy: SkillPolicy) -> None:
     graph = to_onnx(policy)
-    policy.normaliser.update(500, torch.ones(55), torch.ones(55))  # as if the normaliser had been left out of step
+    policy.normaliser.update(
+        500, torch.ones(55), torch.ones(55)
+    )  # as if the normaliser had been left out of step
     with pytest.raises(ExportError, match="differs from the policy"):
         check_parity(policy, graph_actor(graph))
 

@@ -1,8 +1,12 @@
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
 import torch
 
+from microduck.learning.config import TrainConfig
+from microduck.learning.run_folder import RunFolder
+from microduck.learning.train import Trainer
 from microduck.rewards import REWARD_TERMS, Features
 from microduck.scene import BUILT_IN
 
@@ -79,3 +83,29 @@ def plain_scene(tmp_path):
     path = tmp_path / "plain.xml"
     tree.write(path)
     return path
+
+
+@pytest.fixture
+def no_curves(monkeypatch):
+    """Leaves out the drawing of the curves, which takes longer than a small training."""
+    monkeypatch.setattr("microduck.learning.journal.plot_log", lambda *arguments: None)
+
+
+@pytest.fixture(scope="session")
+def small():
+    """A training of two updates of 256 transitions, without checks of the tasks."""
+    sizes = {"num_envs": 32, "steps": 8, "minibatches": 2, "threads": 1}
+    return TrainConfig(minutes=50, transitions=512, evaluate_every_minutes=0, **sizes)
+
+
+@pytest.fixture
+def train(tmp_path, small):
+    """Trains a new run, in a folder of its own by default, and returns the trainer and its log."""
+
+    def run(folder=tmp_path / "run", **changes):
+        rows = []
+        trainer = Trainer.start(RunFolder(folder), replace(small, **changes))
+        trainer.train(rows.append)
+        return trainer, rows
+
+    return run

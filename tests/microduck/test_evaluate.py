@@ -42,7 +42,7 @@ def still():
     """A policy that holds STAND, which tips the duck over in about a second."""
     policy = SkillPolicy(55, 2)
     with torch.no_grad():
-        policy.rest[-1].weight.zero_()
+        policy.heads.weight.zero_()
     return policy
 
 

@@ -340,3 +340,53 @@ def test_usual_scenes_give_no_warning(plain_scene, caplog):
     load_model(scene=plain_scene)
     load_model()
     assert caplog.text == ""
+
+
+# Servos
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_motors_take_the_place_of_position_servos(plain_scene, own):
+    model = load_model(PhysicsOptions(actuator="xl330"), scene=None if own else plain_scene)
+    assert (model.nq, model.nv, model.nu, model.na) == (21, 20, 14, 0)
+    assert (model.actuator_gaintype == mujoco.mjtGain.mjGAIN_DCMOTOR).all()
+    assert [model.actuator(i).name for i in range(14)] == list(joints.JOINT_NAMES)
+    assert model.dof_damping[6:] == pytest.approx(0.0053597, abs=1e-7)
+    assert model.dof_armature[6:] == pytest.approx(0.0018077, abs=1e-7)
+    assert model.dof_frictionloss[6:] == pytest.approx(0.0094475, abs=1e-7)
+    data = posed(model, left_knee=-0.10494)  # 0.1 rad off, at rest
+    data.ctrl[:] = joints.STAND
+    mujoco.mj_forward(model, data)
+    assert data.actuator("left_knee").force[0] == pytest.approx(0.05544, abs=1e-5)
+    assert data.actuator("right_knee").force[0] == pytest.approx(0.0, abs=1e-12)
+
+
+def test_position_servos_are_the_scene_s_own_unless_motors_are_wanted(plain_scene):
+    for scene in (None, plain_scene):
+        model = load_model(scene=scene)
+        assert model.actuator_gainprm[:, 0] == pytest.approx(0.55)
+        assert model.actuator_forcerange[:, 1] == pytest.approx(0.96)
+        assert model.dof_damping[6:] == pytest.approx(0.053)
+
+
+@pytest.mark.parametrize(("timestep", "samples"), [(0.005, 8), (0.002, 20), (0.004, 10)])
+def test_actuators_remember_40_milliseconds(timestep, samples):
+    model = load_model(PhysicsOptions(timestep=timestep))
+    assert model.actuator_history[:, 0].tolist() == [samples] * 14
+    assert not model.actuator_delay.any()
+
+
+def test_a_scene_with_a_delay_of_its_own_keeps_it(edited):
+    def late(root):
+        for servo in root.find("actuator"):
+            servo.set("delay", "0.03")
+            servo.set("nsample", "30")
+
+    model = load_model(scene=edited(late))
+    assert model.actuator_delay.tolist() == [0.03] * 14
+    assert model.actuator_history[:, 0].tolist() == [30] * 14
+
+
+def test_stand_is_at_time_zero_whatever_the_scene_says(edited):
+    model = load_model(scene=edited(lambda root: find(root, "key", "STAND").set("time", "3.5")))
+    assert model.key_time[model.keyframe("STAND").id] == 0.0

@@ -2,10 +2,12 @@ import pytest
 import torch
 from tensordict import TensorDict
 
+from hardware import contract
 from hardware.joints import JOINT_NAMES
 from microduck.env import MicroDuckEnv
+from microduck.learning.nine_skills import nine_skills
 from microduck.learning.symmetry import Mirror
-from microduck.tasks import make_task, speed_range_task, stack_tasks
+from microduck.tasks import jump_task, make_task, speed_range_task, stack_tasks, turning_task
 
 
 def mirrored_pair(layout):
@@ -52,7 +54,7 @@ def test_the_simulators_mirror_image_has_the_mirrored_observation(layout):
 
 def test_mirroring_twice_changes_nothing_and_exchanges_the_legs():
     mirror = Mirror("sensor", stack_tasks(None))
-    observation, action = torch.randn(5, 54), torch.zeros(14)
+    observation, action = torch.randn(5, 55), torch.zeros(14)
     assert torch.equal(mirror.observation(mirror.observation(observation)), observation)
     action[JOINT_NAMES.index("left_knee")] = 0.4
     action[JOINT_NAMES.index("neck_pitch")] = 0.2
@@ -62,19 +64,60 @@ def test_mirroring_twice_changes_nothing_and_exchanges_the_legs():
     assert image[JOINT_NAMES.index("left_knee")] == 0
 
 
-def test_only_tasks_without_a_preferred_side_are_mirrored():
+def rows_of(task_ids):
+    """Return a thousand transitions, all ones, on tasks that take turns."""
+    observation, action = torch.ones(1000, 55), torch.ones(1000, 14)
+    task_id = torch.tensor(task_ids).repeat(1000 // len(task_ids)).unsqueeze(-1)
+    batch = {"observation": observation, "action": action, "task_id": task_id}
+    return TensorDict(batch, batch_size=[1000])
+
+
+def test_the_nine_skills_are_mirrored_onto_each_other():
+    library = stack_tasks(nine_skills())
+    partner = Mirror("sensor", library).partner
+    pairs = {name: library.names[int(other)] for name, other in zip(library.names, partner, strict=True)}
+    assert pairs == {
+        "walk": "walk",
+        "stand": "stand",
+        "walk_backward": "walk_backward",
+        "sidestep_left": "sidestep_right",
+        "sidestep_right": "sidestep_left",
+        "turn_left": "turn_right",
+        "turn_right": "turn_left",
+        "hop": "hop",
+        "hop_forward": "hop_forward",
+    }
+
+
+def test_a_task_whose_mirror_image_nobody_asks_for_is_never_mirrored():
     sidestep = make_task((0.0, 0.1), (0.0, 0.1), name="sidestep")
     mirror = Mirror("sensor", stack_tasks([speed_range_task(), sidestep]))
-    rows = TensorDict(
-        {
-            "observation": torch.ones(1000, 54),
-            "action": torch.ones(1000, 14),
-            "task_id": torch.tensor([0, 1]).repeat(500).unsqueeze(-1),
-        },
-        batch_size=[1000],
-    )
+    rows = rows_of([0, 1])
     torch.manual_seed(0)
     changed = (next(mirror.passes(rows))["observation"] != 1).any(-1)
     assert 200 < int(changed[0::2].sum()) < 300
     assert int(changed[1::2].sum()) == 0
     assert rows["observation"].eq(1).all()
+
+
+def test_a_turn_to_one_side_by_its_parameter_is_the_image_of_the_turn_to_the_other():
+    library = stack_tasks([turning_task(1.0), turning_task(-1.0), turning_task(0.5)])
+    assert Mirror("sensor", library).partner.tolist() == [1, 0, -1]
+
+
+def test_what_is_shown_mirrored_is_on_the_partners_task():
+    library = stack_tasks([make_task((0.0, vy), (0.0, vy), name=f"{vy}") for vy in (0.1, -0.1)])
+    torch.manual_seed(0)
+    shown = next(Mirror("sensor", library).passes(rows_of([0])))
+    mirrored = shown["observation"][:, contract.offsets("sensor")["command"] + 1] == -1
+    assert 400 < int(mirrored.sum()) < 600
+    assert shown["task_id"].squeeze(-1).tolist() == mirrored.int().tolist()
+
+
+def test_the_clock_of_a_hop_is_that_of_both_legs_and_has_no_mirror_image():
+    library = stack_tasks([jump_task(), speed_range_task()])
+    torch.manual_seed(0)
+    shown = next(Mirror("sensor", library).passes(rows_of([0, 1])))
+    sine = shown["observation"][:, contract.offsets("sensor")["gait_clock"]]
+    assert (sine[0::2] == 1).all()
+    assert 200 < int((sine[1::2] == -1).sum()) < 300

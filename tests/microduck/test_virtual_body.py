@@ -5,10 +5,12 @@ from importlib import resources
 import mujoco
 import numpy as np
 import pytest
+import torch
 
 from hardware import joints
+from hardware.errors import ConfigError
 from hardware.joints import JOINT_NAMES, STAND
-from microduck.virtual_body import VirtualBody
+from microduck.virtual_body import BodyOptions, VirtualBody
 
 ON, OFF = np.ones(14, bool), np.zeros(14, bool)
 GAIN = np.full(14, 200)
@@ -84,3 +86,132 @@ def test_joint_order_of_the_body_is_the_contract_s():
     names = [body.model.actuator(i).name for i in range(14)]
     assert tuple(names) == joints.JOINT_NAMES
     assert body.position == pytest.approx(STAND)
+
+
+# The servo as it is
+
+
+def motors(**options):
+    body = VirtualBody(BodyOptions(actuator="xl330", **options))
+    body.hold()
+    return body
+
+
+def steps(body, count):
+    for _ in range(count):
+        body.step()
+
+
+@pytest.mark.parametrize(
+    ("options", "gain", "torque_nm"),
+    [
+        ({}, 200, 0.05544),  # 0.1 rad at 7.4 V, by 0.07492 N m/rad for each volt at gain 200
+        ({"voltage": 6.0}, 200, 0.0450),
+        ({"voltage": 8.2}, 200, 0.0614),
+        ({}, 100, 0.02772),
+        ({"gain_scale": 1.5}, 100, 0.04158),
+    ],
+)
+def test_motor_s_stiffness_goes_with_register_and_voltage(options, gain, torque_nm):
+    body = motors(**options)
+    body.set_servos(ON, body.position + 0.1, np.full(14, gain))
+    mujoco.mj_forward(body.model, body.data)
+    assert body.data.actuator_force == pytest.approx(torque_nm, rel=2e-3)
+    assert body.current == pytest.approx(torque_nm / 0.366013, rel=2e-3)
+
+
+def test_no_current_flows_in_a_limp_motor_however_it_is_moved():
+    body = motors()
+    body.set_servos(OFF, STAND + 1.0, GAIN)
+    body.data.qvel[6 + HEAD_YAW] = 8.0
+    steps(body, 5)
+    assert body.velocity[HEAD_YAW] > 2.0
+    assert np.abs(body.current).max() < 1e-12
+
+
+def test_a_limp_motor_coasts_where_one_with_torque_and_no_gain_brakes():
+    """The first has open ends, the second is shorted: 0.048 N m s/rad of braking on top of 0.005."""
+    lost = []
+    for torque in (OFF, ON):
+        body = motors()
+        body.set_servos(torque, body.position, np.zeros(14))
+        body.data.qvel[6 + HEAD_YAW] = 8.0
+        steps(body, 6)
+        lost.append(8.0 - body.velocity[HEAD_YAW])
+    assert 0 < lost[0] < 0.25 * lost[1]
+
+
+def test_a_limp_motor_s_gearbox_rubs_until_it_stands():
+    body = motors()
+    body.data.qvel[6 + HEAD_YAW] = 3.0
+    steps(body, 100)
+    assert abs(body.velocity[HEAD_YAW]) < 0.02
+    assert 0.05 < body.position[HEAD_YAW] < 1.5
+
+
+def test_the_battery_sags_under_load_and_recovers():
+    body = motors(sag=0.1)
+    assert body.voltage == pytest.approx(7.4)
+    body.set_servos(ON, body.position + 1.0, GAIN)
+    steps(body, 1)
+    # 14 servos with 0.5544 N m each take 0.776 V.
+    assert body.voltage == pytest.approx(6.624, abs=2e-3)
+    body.set_servos(OFF, body.position, GAIN)
+    steps(body, 2)
+    assert body.voltage == pytest.approx(7.4)
+
+
+@pytest.mark.parametrize("actuator", ["position", "xl330"])
+def test_a_goal_waits_for_the_delay(actuator):
+    body = VirtualBody(BodyOptions(actuator=actuator, delay=0.02))
+    body.hold()
+    loaded = []
+    for _ in range(6):
+        body.set_servos(ON, STAND + 0.3, GAIN)
+        body.step()
+        loaded.append(abs(body.data.actuator_force[HEAD_YAW]) > 0.1)
+    assert loaded == [False] * 4 + [True] * 2
+
+
+def test_goals_of_limp_times_are_forgotten_when_torque_comes():
+    body = motors(delay=0.04)
+    for _ in range(20):
+        body.set_servos(OFF, STAND + 1.0, GAIN)
+        body.step()
+    body.set_servos(ON, body.position.copy(), GAIN)
+    steps(body, 3)
+    assert np.abs(body.data.actuator_force).max() < 0.1  # 1 rad would be 0.55
+
+
+@pytest.mark.parametrize("actuator", ["position", "xl330"])
+def test_friction_scale_holds_more(actuator):
+    ways = []
+    for scale in (1.0, 4.0):
+        body = VirtualBody(BodyOptions(actuator=actuator, friction_scale=scale))
+        body.hold()
+        body.data.qvel[6 + HEAD_YAW] = 4.0
+        steps(body, 60)
+        ways.append(body.position[HEAD_YAW])
+    assert 0 < ways[1] < 0.9 * ways[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"actuator": "servo"}, "actuator is 'servo'; choose one of"),
+        ({"sag": 0.1}, "actuator='xl330'"),
+        ({"actuator": "xl330", "voltage": 12.0}, "voltage of simulation 0 is 12"),
+        ({"delay": 0.1}, r"delay of simulation 0 is 0\.1"),
+    ],
+)
+def test_impossible_servos_are_refused(options, message):
+    with pytest.raises(ConfigError, match=message):
+        VirtualBody(BodyOptions(**options))
+
+
+def test_model_fields_can_be_written():
+    body = motors()
+    body.fields.expand("body_mass")[0, 1] += 0.1
+    body.fields.set_constants(torch.tensor([0]))
+    assert body.model.body_mass[1] == pytest.approx(0.299224)
+    assert body.model.body_subtreemass[1] == pytest.approx(0.837243, abs=1e-6)

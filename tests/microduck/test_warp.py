@@ -187,6 +187,29 @@ def test_a_scene_that_mujoco_warp_cannot_simulate_is_refused_by_name(ducks, tmp_
         WarpPhysics(1, PhysicsOptions(), model=load_model(scene=scene, only_motion=True))
 
 
+def test_motors_are_refused_with_what_has_them():
+    with pytest.raises(ConfigError, match=r"actuator is 'xl330'.*use physics='native'"):
+        WarpPhysics(1, PhysicsOptions(actuator="xl330"))
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [("p_gain", 150.0), ("friction_scale", 1.1), ("delay", 0.02), ("voltage", 7.0)]
+)
+def test_servos_that_differ_are_refused_by_name(ducks, column, value):
+    ducks.servos.apply(EVERY)
+    kept = getattr(ducks.servos, column).clone()
+    getattr(ducks.servos, column)[2] = value
+    with pytest.raises(ConfigError, match=f"{column} of simulation 2 .*use physics='native'"):
+        ducks.servos.apply(EVERY)
+    getattr(ducks.servos, column)[:] = kept
+    ducks.servos.apply(EVERY)
+
+
+def test_model_fields_that_differ_are_refused_by_name(ducks):
+    with pytest.raises(ConfigError, match="body_mass cannot differ between ducks on mujoco-warp"):
+        ducks.expand("body_mass")
+
+
 @pytest.mark.parametrize("device", ["gpu", "cuda:99", "mps"])
 def test_an_unknown_device_is_refused_with_those_there_are(ducks, device):
     with pytest.raises(ConfigError, match=rf"device is '{device}'; choose one of \['cpu'"):

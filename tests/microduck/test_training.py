@@ -1,0 +1,100 @@
+"""A short training from nothing: the same each time, and resumed where it stopped."""
+
+import os
+import signal
+from dataclasses import replace
+
+import pytest
+import torch
+
+from hardware.errors import TrainingError
+from microduck.cli.console import asked_to_stop
+from microduck.learning.log import read_log
+from microduck.learning.run_folder import RunFolder, load_policy
+from microduck.learning.train import Trainer
+
+
+def saved(folder):
+    """What the last checkpoint in a folder holds."""
+    return RunFolder(folder).checkpoint({})[0]
+
+
+@pytest.mark.usefixtures("no_curves")
+def test_equal_seeds_train_equal_policies(train, tmp_path):
+    one, rows = train(tmp_path / "one")
+    two, _ = train(tmp_path / "two")
+    assert [row.transitions for row in rows] == [256, 512]
+    for name, value in one.policy.state_dict().items():
+        assert torch.equal(value, two.policy.state_dict()[name]), name
+    other, _ = train(tmp_path / "other", seed=1)
+    assert not torch.equal(one.policy.first.weight, other.policy.first.weight)
+
+
+@pytest.mark.usefixtures("no_curves")
+def test_a_run_goes_on_where_it_stopped(train, tmp_path, small):
+    first, _ = train(tmp_path)
+    draws = torch.get_rng_state(), first.env.rng_state
+    again = Trainer.resume(RunFolder(tmp_path), replace(small, transitions=1024))
+    assert again.transitions == 512 and again.seconds == first.seconds > 0
+    assert torch.equal(torch.get_rng_state(), draws[0]) and torch.equal(again.env.rng_state, draws[1])
+    assert torch.equal(again.policy.first.weight, first.policy.first.weight)
+    moments = [next(iter(trainer.ppo.optimiser.state.values()))["exp_avg"] for trainer in (first, again)]
+    assert torch.equal(*moments) and bool(moments[0].any())
+    assert again.ppo.learning_rate == first.ppo.learning_rate
+    again.train(lambda row: None)
+    assert again.seconds > first.seconds
+    assert [row.transitions for row in read_log(tmp_path / "log.csv")] == [256, 512, 768, 1024]
+    policy, library, config, counters = load_policy(RunFolder(tmp_path))
+    assert torch.equal(policy.first.weight, again.policy.first.weight)
+    assert (list(library.name), config.num_envs) == (["walk"], 32)
+    assert (counters["transitions"], counters["checkpoint"]) == (1024, "checkpoint.pt")
+
+
+@pytest.mark.usefixtures("no_curves")
+def test_a_signal_ends_training_between_two_updates_and_the_run_is_saved(tmp_path, small):
+    trainer = Trainer.start(RunFolder(tmp_path), replace(small, transitions=10**9))
+    usual = signal.getsignal(signal.SIGINT)
+    with asked_to_stop() as stopped:
+        trainer.train(lambda row: os.kill(os.getpid(), signal.SIGINT), stopped)
+    assert saved(tmp_path)["transitions"] == 256
+    assert signal.getsignal(signal.SIGINT) is usual
+
+
+@pytest.mark.usefixtures("no_curves")
+def test_an_exception_saves_the_run(tmp_path, small):
+    trainer = Trainer.start(RunFolder(tmp_path), replace(small, transitions=10**9))
+
+    def interrupt(row):
+        if row.transitions >= 768:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        trainer.train(interrupt)
+    assert saved(tmp_path)["transitions"] == 768
+
+
+def test_a_run_can_be_resumed_before_its_first_update(tmp_path, small):
+    Trainer.start(RunFolder(tmp_path), small)
+    assert Trainer.resume(RunFolder(tmp_path), small).transitions == 0
+
+
+def test_a_run_that_was_killed_before_it_could_be_resumed_is_begun_anew(tmp_path, small):
+    Trainer.start(RunFolder(tmp_path), small)
+    (tmp_path / "config.json").unlink()  # which is written last
+    assert Trainer.start(RunFolder(tmp_path), small).transitions == 0
+
+
+@pytest.mark.usefixtures("no_curves")
+def test_a_run_is_not_overwritten(train, tmp_path, small):
+    train(tmp_path)
+    before = (tmp_path / "checkpoint.pt").read_bytes()
+    with pytest.raises(TrainingError, match="holds a run already; go on with it"):
+        Trainer.start(RunFolder(tmp_path), small)
+    assert (tmp_path / "checkpoint.pt").read_bytes() == before
+
+
+def test_a_folder_without_a_run_is_named(tmp_path):
+    with pytest.raises(
+        TrainingError, match="nowhere is no training run; make one there with microduck train"
+    ):
+        load_policy(RunFolder(tmp_path / "nowhere"))

@@ -19,19 +19,20 @@ from microduck.report.subject import digest_of
 LIBRARIES = ("microduck-toolkit", "mujoco", "torch", "torchrl")
 
 
-def export_run(run: Path, directory: Path) -> dict[str, Any]:
-    """Write the bundle of a run's last checkpoint and return its manifest.
+def export_run(run: Path, directory: Path, *, last: bool = False) -> dict[str, Any]:
+    """Write the bundle of a run's best policy, or else its last, and return its manifest.
 
     Args:
         run: folder of a training run.
         directory: folder of the bundle.
+        last: take the last policy even where the best by its worst task is known.
 
     Raises:
         TrainingError: the run has no checkpoint, or one that does not fit it.
         ExportError: a proof fails, the folder holds something else, or the report is about another policy.
         ConfigError: the run's report is damaged.
     """
-    policy, library, config, counters = load_policy(RunFolder(run))
+    policy, library, config, counters = load_policy(RunFolder(run), last=last)
     if config.layout == "state":
         raise ExportError(
             f"{run} was trained on layout 'state', which holds the base velocity a duck cannot measure; "

@@ -16,6 +16,9 @@ from microduck.learning.config import TrainConfig
 from microduck.policy import SkillPolicy
 from microduck.tasks import MicroDuckTask, command_box
 
+MOST_SECONDS = 3600.0
+"""Longest film [s]."""
+
 
 @dataclass(frozen=True)
 class Scene:
@@ -42,9 +45,10 @@ def play(policy: SkillPolicy, library: MicroDuckTask, config: TrainConfig, scene
         CommandError: the command lies outside the task's box.
         ConfigError: the length is not positive.
     """
-    names, steps = list(library.name), round(scene.seconds / CONTROL_PERIOD_S)
-    if steps < 1:
-        raise ConfigError(f"seconds is {scene.seconds:g}; it must be 0.02 or more")
+    names = list(library.name)
+    if not CONTROL_PERIOD_S <= scene.seconds <= MOST_SECONDS:  # false for NaN as well
+        raise ConfigError(f"seconds is {scene.seconds:g}; it must be in [0.02, {MOST_SECONDS:g}]")
+    steps = round(scene.seconds / CONTROL_PERIOD_S)
     if scene.task is not None and scene.task not in names:
         raise TaskError(f"{scene.task!r} is no task of this run; choose one of {names}")
     task_id = 0 if scene.task is None else names.index(scene.task)

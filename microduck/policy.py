@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -121,7 +120,7 @@ class SkillPolicy(SkillNetwork):
         initial_std: standard deviation at the start, in action units.
     """
 
-    LOG_STD_BOUNDS = (math.log(0.02), math.log(2.0))
+    STD_BOUNDS = (0.02, 2.0)
 
     def __init__(
         self,
@@ -134,6 +133,11 @@ class SkillPolicy(SkillNetwork):
         # A small last layer starts every joint near STAND.
         super().__init__(width, num_tasks, num_actions, hidden, output_gain=0.01)
         self.log_std = nn.Parameter(torch.full((num_tasks, num_actions), initial_std).log())
+        self._most_std = self.STD_BOUNDS[1]
+
+    def limit_std(self, most: float) -> None:
+        """Let no action deviate by more than `most` from now on, whatever was learned."""
+        self._most_std = min(max(most, self.STD_BOUNDS[0]), self.STD_BOUNDS[1])
 
     @torch.no_grad()
     def spread(self, task_id: int) -> None:
@@ -143,4 +147,4 @@ class SkillPolicy(SkillNetwork):
 
     def std(self, task_id: Tensor) -> Tensor:
         """Return the standard deviations of the actions of tasks (..., 1), (..., 14)."""
-        return self.log_std[task_id.squeeze(-1)].clamp(*self.LOG_STD_BOUNDS).exp()
+        return self.log_std[task_id.squeeze(-1)].exp().clamp(self.STD_BOUNDS[0], self._most_std)

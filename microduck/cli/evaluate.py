@@ -29,6 +29,7 @@ def evaluate(
     folder: tyro.conf.Positional[Path],
     compare: Path | None = None,
     out: Path | None = None,
+    last: bool = False,
     plan: tyro.conf.OmitArgPrefixes[Plan] = DEFAULT,
 ) -> None:
     """Measure every task of a run or a bundle; leaves report.json and report.html in its folder.
@@ -37,6 +38,7 @@ def evaluate(
         folder: of a training run or of an exported bundle.
         compare: another one to set beside it.
         out: folder of the report, if not that of the run or bundle.
+        last: measure a run's last policy even where its best is known.
         plan: what to measure.
     """
     from microduck.report.document import Report
@@ -45,7 +47,7 @@ def evaluate(
     from microduck.report.write import check_writable, write_report
 
     start, target = time.monotonic(), out or folder
-    subjects = [load_subject(each) for each in (folder, compare) if each is not None]
+    subjects = [load_subject(each, last=last) for each in (folder, compare) if each is not None]
     check_writable(target)
     studies = _conduct(subjects, plan)
     films, missing = _film(studies) if plan.video else ([], "Not filmed, as asked.")

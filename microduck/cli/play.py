@@ -16,6 +16,7 @@ def play(
     task: str | None = None,
     command: tuple[float, float, float] | None = None,
     seconds: float = 10.0,
+    last: bool = False,
 ) -> None:
     """Film a run's policy into an mp4.
 
@@ -25,13 +26,14 @@ def play(
         task: task to play; the library's first unless given.
         command: vx, vy and yaw rate [m/s, m/s, rad/s]; the middle of the task's box unless given.
         seconds: length [s].
+        last: take the run's last policy even where its best is known.
     """
     from microduck import playback
     from microduck.learning.run_folder import RunFolder, load_policy
     from microduck.physics.model import load_model
     from microduck.render import Shot, render_frames, write_video
 
-    policy, library, config, _ = load_policy(RunFolder(run))
+    policy, library, config, _ = load_policy(RunFolder(run), last=last)
     poses = playback.play(policy, library, config, playback.Scene(task, command, seconds))
     shot = Shot(width=640, height=480)
     with Bar("filming", len(poses)) as bar:

@@ -55,8 +55,8 @@ NOMINAL = Criteria(
     airborne=0.15,
     apex=0.02,
 )
-"""What a task must reach on the duck as it is modelled. For comparison: published walkers turn by 50 to 160
-degrees in 10 s, and published hops are 2 cm high with 15 % of the time in the air."""
+"""What a task must reach on the duck as it is modelled. For comparison: published walkers of this duck turn
+by 50 to 160 degrees in 10 s."""
 ROUGH = Criteria(survival=0.98, speed_error=0.04)
 """What a task must reach on ducks that all differ and are pushed: as much as policies that GPUs trained."""
 

@@ -91,6 +91,7 @@ class TrainConfig:
         clip: PPO's clipping of the probability ratio.
         entropy: weight of the entropy bonus.
         initial_std: standard deviation of the actions at the start.
+        final_std: most standard deviation in the last tenth of the run; see `microduck.learning.annealing`.
         max_grad_norm: largest gradient norm of actor and critic each.
         mirror: show the learner about half of the transitions with left and right exchanged.
         save_every_minutes: most training that a crash costs [min].
@@ -129,6 +130,7 @@ class TrainConfig:
     clip: float = 0.2
     entropy: float = 0.002
     initial_std: float = 1.0
+    final_std: float = 0.25
     max_grad_norm: float = 1.0
     mirror: bool = True
     save_every_minutes: float = 1.0

@@ -32,9 +32,9 @@ HOPPING_WEIGHTS = {
     # Bob with the clock, push off with both feet, leave the floor, rise.
     "hop_rhythm": 4.0,
     "launch": 40.0,
-    "flight": 5.0,
+    "flight": 8.0,
     "jump": 40.0,
-    "single_support": -8.0,
+    "single_support": -2.0,
     **dict.fromkeys(("air_time", "swing_height", "phase_contact", "double_support", "lin_vel_z"), 0.0),
     "progress": 0.0,
     "heading_hold": 2.0,

@@ -14,8 +14,8 @@ from torchrl.modules import IndependentNormal, ValueOperator
 from torchrl.objectives import ClipPPOLoss
 from torchrl.objectives.value import GAE
 
-from hardware.errors import TrainingError
 from microduck.learning.config import TrainConfig
+from microduck.learning.faults import NotFiniteError
 from microduck.learning.ranks import ALONE, Ranks
 from microduck.learning.symmetry import Mirror
 from microduck.policy import SkillNetwork, SkillPolicy
@@ -104,19 +104,29 @@ class PPO:
         """Improve actor and critic from a batch (num_envs, steps) of transitions.
 
         Raises:
-            TrainingError: the batch holds a reward or observation that is not finite.
+            NotFiniteError: the batch of some process holds a reward or observation that is not finite.
         """
-        _refuse_nonfinite(batch)
+        self._refuse_nonfinite(batch)
         self.estimate(batch)
         probe = batch.reshape(-1)[::PROBE_EVERY]
         std = self.policy.std(probe["task_id"]).detach()
         losses = [loss for rows in self._passes(batch) for loss in self._pass(rows)]
-        policy_loss, value_loss = torch.stack(losses[-self.config.minibatches :]).mean(0).tolist()
+        last = torch.stack(losses[-self.config.minibatches :]).mean(0)
+        policy_loss, value_loss = self.ranks.mean(last).tolist()
         kl = float(self.ranks.mean(self._divergence(probe, std)))
         self._adapt(kl)
         self.policy.normaliser.update(*self.ranks.moments(batch["observation"]))
         self.critic.normaliser.update(*self.ranks.moments(batch["privileged"]))
         return UpdateStats(kl, policy_loss, value_loss, self.learning_rate)
+
+    def _refuse_nonfinite(self, batch: TensorDict) -> None:
+        names = ("observation", "privileged", ("next", "reward"))
+        bad = [str(name) for name in names if not bool(torch.isfinite(batch[name]).all())]
+        if self.ranks.agree(bool(bad)):
+            raise NotFiniteError(
+                f"{', '.join(bad) or 'what another process saw'} holds a value that is not finite; check the "
+                "reward terms of the library"
+            )
 
     def _passes(self, batch: TensorDict) -> Iterator[TensorDict]:
         """Yield the transitions of a batch as each pass is to see them, (n,)."""
@@ -192,11 +202,3 @@ class PPO:
     def learning_rate(self) -> float:
         """Present step size."""
         return float(self.optimiser.param_groups[0]["lr"])
-
-
-def _refuse_nonfinite(batch: TensorDict) -> None:
-    for name in ("observation", "privileged", ("next", "reward")):
-        if not bool(torch.isfinite(batch[name]).all()):
-            raise TrainingError(
-                f"{name} holds a value that is not finite; check the reward terms of the library"
-            )

@@ -12,6 +12,7 @@ from tensordict import TensorDict
 
 from hardware.errors import ConfigError, RewardError
 from microduck.env import MicroDuckEnv
+from microduck.learning.annealing import most_std
 from microduck.learning.checks import FLOOR, SEED, standing, task_scores
 from microduck.learning.collect import Collector, CollectStats
 from microduck.learning.config import TrainConfig
@@ -182,6 +183,7 @@ class Trainer(Resumable):
         """Return the row of one batch, None where it was dropped or its update undone."""
         start = time.perf_counter()
         self._randomize()
+        self.policy.limit_std(most_std(self.config.initial_std, self.config.final_std, self.progress()))
         collected = self._collect()
         updated = None
         if collected is not None:

@@ -48,8 +48,12 @@ class Subject:
     training: Mapping[str, Any]
 
 
-def load_subject(folder: Path) -> Subject:
+def load_subject(folder: Path, *, last: bool = False) -> Subject:
     """Return what a folder holds, checked.
+
+    Args:
+        folder: of a run or a bundle.
+        last: take a run's last policy even where its best by the worst task is known.
 
     Raises:
         BundleError: it is neither run nor bundle, or a bundle that is damaged or was made for another gain.
@@ -62,7 +66,7 @@ def load_subject(folder: Path) -> Subject:
     if (folder / MANIFEST_FILE).exists():
         return _bundle(folder)
     if RunFolder(folder).config_file.exists():
-        return _run(folder)
+        return _run(folder, last)
     raise BundleError(
         f"{folder} is neither a training run nor a skill bundle; make one with `microduck train {folder}` or "
         f"`microduck export RUN {folder}`"
@@ -78,8 +82,8 @@ def digest_of(policy: SkillPolicy) -> str:
     return total.hexdigest()
 
 
-def _run(folder: Path) -> Subject:
-    policy, library, config, counters = load_policy(RunFolder(folder))
+def _run(folder: Path, last: bool) -> Subject:
+    policy, library, config, counters = load_policy(RunFolder(folder), last=last)
     return Subject(
         name=str(folder),
         kind="run",

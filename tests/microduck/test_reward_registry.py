@@ -42,6 +42,8 @@ OURS = {
     "action_acceleration": {},
     "flat_foot": {},
     "air_time_moving": {},
+    "flight": {},
+    "single_support": {},
 }
 
 

@@ -8,7 +8,7 @@ import torch
 
 from hardware.errors import RewardError, TaskError
 from microduck.env import MicroDuckEnv
-from microduck.evaluation import Check, TaskResult
+from microduck.evaluation import NOMINAL, ROUGH, Check, TaskResult
 from microduck.learning import checks
 from microduck.learning import train as training
 from microduck.learning.log import read_scores
@@ -154,23 +154,25 @@ def test_a_check_draws_nothing_that_training_would_draw(small, monkeypatch):
     assert torch.equal(checks.task_scores(policy, library, small), scores)
 
 
-def test_the_score_of_a_task_is_that_of_an_evaluation_like_the_training(small, monkeypatch):
+def test_the_score_of_a_task_is_the_worse_of_nominal_ducks_and_of_those_that_differ(small, monkeypatch):
     told = []
 
     def evaluate(policy, library, options):
         told.append(options)
-        parts = (0.25, 1.0)
+        parts = (0.25, 1.0) if options.randomization is None else (0.5, 0.75)
         return [
             TaskResult("", (), (Check("survival", (0, 0, 0), part, 1.0, at_least=True),)) for part in parts
         ]
 
     monkeypatch.setattr(checks, "evaluate", evaluate)
     config = replace(small, layout="state", action_scale=0.5, substeps=2, actuator="xl330", randomize=0.5)
-    assert checks.task_scores(None, None, config, seed=3).tolist() == [0.25, 1.0]
-    options = told[0]
-    assert (options.layout, options.action_scale, options.seed) == ("state", 0.5, 3)
-    physics = options.physics_options
-    assert (physics.substeps, physics.threads, physics.actuator) == (2, 1, "xl330")
-    assert options.randomization == Randomization.full().scaled(0.5)
-    checks.task_scores(None, None, small)
-    assert told[1].randomization is None
+    assert checks.task_scores(None, None, config, seed=3).tolist() == [0.25, 0.75]
+    for options in told:
+        assert (options.layout, options.action_scale, options.seed) == ("state", 0.5, 3)
+        physics = options.physics_options
+        assert (physics.substeps, physics.threads, physics.actuator) == (2, 1, "xl330")
+    plain, rough = told
+    assert (plain.randomization, plain.criteria) == (None, NOMINAL)
+    assert (rough.randomization, rough.criteria) == (Randomization.full().scaled(0.5), ROUGH)
+    assert checks.task_scores(None, None, small).tolist() == [0.25, 1.0]
+    assert len(told) == 3

@@ -4,6 +4,7 @@ Then they train, with faults in one of them, into the first folder named, and by
 """
 
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from torch.nn.utils import parameters_to_vector
 from export.cli import main
 from hardware import contract
 from microduck.env import privileged
+from microduck.learning import ranks
 from microduck.learning import train as training
 from microduck.learning.config import TrainConfig
 from microduck.learning.ppo import PPO
@@ -26,11 +28,11 @@ TASKS = 2
 DUCKS = 24
 
 
-def learner(ranks: Ranks) -> PPO:
+def learner(joint: Ranks) -> PPO:
     """Return a learner that is the same everywhere, and takes each batch as a whole."""
     torch.manual_seed(0)
     config = TrainConfig(minibatches=1, epochs=3)
-    return PPO(*make_networks(config, TASKS), config, None, ranks)
+    return PPO(*make_networks(config, TASKS), config, None, joint)
 
 
 def batch(ppo: PPO) -> TensorDict:
@@ -57,11 +59,11 @@ def numbers(ppo: PPO) -> torch.Tensor:
     return torch.cat([value.flatten().float() for one in networks for value in one.state_dict().values()])
 
 
-def learn_the_same_as_one(ranks: Ranks) -> None:
+def learn_the_same_as_one(joint: Ranks) -> None:
     """Compare two updates of half a batch in each process with those of the whole batch in one."""
-    together, alone, half = learner(ranks), learner(ALONE), learner(ALONE)
+    together, alone, half = learner(joint), learner(ALONE), learner(ALONE)
     whole = batch(alone)
-    mine = whole[ranks.rank * DUCKS // 2 :][: DUCKS // 2]
+    mine = whole[joint.rank * DUCKS // 2 :][: DUCKS // 2]
     for _ in range(2):
         stats = together.update(mine.clone())
         wanted = alone.update(whole.clone())
@@ -71,36 +73,40 @@ def learn_the_same_as_one(ranks: Ranks) -> None:
     off = float((numbers(together) - numbers(alone)).abs().max())
     assert off < 2e-5, off
     assert float((numbers(half) - numbers(alone)).abs().max()) > 1e-3
-    assert same_everywhere(ranks, numbers(together))
+    assert same_everywhere(joint, numbers(together))
 
 
-def same_everywhere(ranks: Ranks, value: torch.Tensor) -> bool:
+def same_everywhere(joint: Ranks, value: torch.Tensor) -> bool:
     """Return whether every process has the same."""
-    return ranks.count * torch.equal(ranks.mean(value), value) == 2
+    return joint.count == 2 and torch.equal(joint.mean(value), value)
 
 
-def train(ranks: Ranks, folder: Path) -> None:
+def train(joint: Ranks, folder: Path) -> None:
     """Train for some batches, of which process 1 spoils the first and the second."""
-    spoilt = [float("nan")] + [3e38] * 8 if ranks.rank == 1 else []
+    spoilt = [float("nan")] + [3e38] * 8 if joint.rank == 1 else []
 
     @REWARD_TERMS.register("of_a_user", weight=1.0, per_second=False)
     def of_a_user(features, params):
         return torch.full_like(features["upright"], spoilt.pop(0) if spoilt else 0.0)
 
-    training.task_scores = lambda *_: torch.tensor([0.25 + 0.5 * ranks.rank])
+    training.task_scores = lambda *_: torch.tensor([0.25 + 0.5 * joint.rank])
     config = TrainConfig(num_envs=32, steps=8, minibatches=2, transitions=1536)
-    trainer = Trainer.start(RunFolder(folder), replace(config, evaluate_every_minutes=1e-9), ranks)
+    trainer = Trainer.start(RunFolder(folder), replace(config, evaluate_every_minutes=1e-9), joint)
     trainer.train(lambda row: None)
     assert (trainer.transitions, trainer.faults.dropped, trainer.faults.undone) == (1536, 1, 1)
     assert trainer.best is not None and trainer.best.tolist() == [0.5]
-    assert same_everywhere(ranks, parameters_to_vector(trainer.policy.parameters()))
-    assert same_everywhere(ranks, torch.tensor(trainer.seconds))
-    assert not same_everywhere(ranks, trainer.env.physics.qpos)  # each has ducks of its own
-    assert trainer.config.threads == ranks.cpus
+    assert same_everywhere(joint, parameters_to_vector(trainer.policy.parameters()))
+    assert same_everywhere(joint, torch.tensor(trainer.seconds))
+    assert not same_everywhere(joint, trainer.env.physics.qpos)  # each has ducks of its own
+    assert trainer.config.threads == joint.cpus
 
 
 if __name__ == "__main__":
     with joined() as joint:
         learn_the_same_as_one(joint)
         train(joint, Path(sys.argv[1]))
-    sys.exit(main(["train", sys.argv[2], *sys.argv[3:]]))
+        REWARD_TERMS.unregister("of_a_user")
+        # Processes join once only: the command finds them joined.
+        ranks.joined = lambda: nullcontext(joint)
+        code = main(["train", sys.argv[2], *sys.argv[3:]])
+    sys.exit(code)

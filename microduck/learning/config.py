@@ -22,7 +22,6 @@ MAX_FILE_BYTES = 64 * 1024
 """Most a configuration's file may hold."""
 _MAY_BE_ZERO = {
     "randomize",
-    "randomize_after",
     "transitions",
     "threads",
     "seed",
@@ -76,10 +75,8 @@ class TrainConfig:
         substeps: physics steps in one control period.
         actuator: servo model, `position` or `xl330`; see `microduck.physics.options`.
         randomize: how much of the full ranges the ducks are drawn from, in [0, 1]; 0 for nominal ducks, and
-            more than 0 needs the actuator `xl330`.
-        randomize_after: training time on nominal ducks before the randomisation begins to grow [min].
-        randomize_over: training time in which it grows [min].
-        lead: task that learns alone until it can move, and that the others then start from; empty for none.
+            more than 0 needs the actuator `xl330`. It grows from 0 in the middle of a run.
+        lead: let the first task that is told to move learn alone until it does; the others start from it.
         threads: physics threads; 0 for the CPUs this process may use.
         learning_rate: Adam's first step size; adapted afterwards to hold the KL divergence.
         kl_low: KL divergence of an update under which the step size grows.
@@ -116,9 +113,7 @@ class TrainConfig:
     substeps: int = 4
     actuator: str = "position"
     randomize: float = 0.0
-    randomize_after: float = 14.0
-    randomize_over: float = 14.0
-    lead: str = ""
+    lead: bool = True
     threads: int = 0
     learning_rate: float = 5e-4
     kl_low: float = 0.01

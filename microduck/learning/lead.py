@@ -11,11 +11,24 @@ from torch import Tensor
 
 from microduck.env import MicroDuckEnv
 from microduck.policy import SkillNetwork, SkillPolicy
+from microduck.tasks import MicroDuckTask, command_box
 
 LEARNED = 0.7
 """Mean progress of its ducks at which the lead is over; a duck that walks as told makes 1."""
 SMOOTHING = 0.05
 """Weight of the newest batch in that mean."""
+
+
+LEAST_SPEED = 0.1
+"""Fastest command from which on a task is one that moves [m/s]."""
+
+
+def first_mover(library: MicroDuckTask) -> int | None:
+    """Return the first task that is told to move; None where none is, or where it is alone anyway."""
+    low, high = command_box(library)
+    fastest = torch.maximum(low.abs(), high.abs())[:, :2].amax(-1)
+    movers = ((fastest >= LEAST_SPEED) & (library.weight > 0)).nonzero().flatten().tolist()
+    return movers[0] if movers and len(library.names) > 1 else None
 
 
 class Lead:

@@ -10,9 +10,9 @@ from dataclasses import replace
 import torch
 from tensordict import TensorDict
 
-from hardware.errors import ConfigError, RewardError
+from hardware.errors import RewardError
 from microduck.env import MicroDuckEnv
-from microduck.learning.annealing import most_std
+from microduck.learning.annealing import most_std, randomization
 from microduck.learning.checks import FLOOR, SEED, standing, task_scores
 from microduck.learning.collect import Collector, CollectStats
 from microduck.learning.config import TrainConfig
@@ -24,7 +24,7 @@ from microduck.learning.faults import (
     refuse_bad_steps,
 )
 from microduck.learning.journal import Journal, check_installed
-from microduck.learning.lead import Lead
+from microduck.learning.lead import Lead, first_mover
 from microduck.learning.log import LogRow, ScoreRow
 from microduck.learning.ppo import PPO, UpdateStats
 from microduck.learning.ranks import ALONE, Ranks
@@ -83,7 +83,7 @@ class Trainer(Resumable):
         self.best: torch.Tensor | None = None
         self.faults = Faults()
         self._shares = shares(library.weight, library.names)
-        self._lead = Lead(self.env, _place(config.lead, library))
+        self._lead = Lead(self.env, first_mover(library) if config.lead else None)
 
     @classmethod
     def start(cls, run: RunFolder, config: TrainConfig, ranks: Ranks = ALONE) -> Trainer:
@@ -182,8 +182,7 @@ class Trainer(Resumable):
     def _iterate(self) -> LogRow | None:
         """Return the row of one batch, None where it was dropped or its update undone."""
         start = time.perf_counter()
-        self._randomize()
-        self.policy.limit_std(most_std(self.config.initial_std, self.config.final_std, self.progress()))
+        self._anneal()
         collected = self._collect()
         updated = None
         if collected is not None:
@@ -199,12 +198,12 @@ class Trainer(Resumable):
         rate = self.ranks.count * batch.numel() / (time.perf_counter() - start)
         return self._row(rate, stats, updated)
 
-    def _randomize(self) -> None:
-        """Let the randomisation grow with the training time."""
-        config = self.config
+    def _anneal(self) -> None:
+        """Let exploration fall and the randomisation grow with the run."""
+        config, progress = self.config, self.progress()
+        self.policy.limit_std(most_std(config.initial_std, config.final_std, progress))
         if config.randomize:
-            grown = (self.seconds / 60 - config.randomize_after) / config.randomize_over
-            self.env.randomization_strength = config.randomize * min(max(grown, 0.0), 1.0)
+            self.env.randomization_strength = config.randomize * randomization(progress)
 
     def _collect(self) -> tuple[TensorDict, CollectStats] | None:
         """Return a batch, or None where a process met a reward that is not finite."""
@@ -276,16 +275,3 @@ class Trainer(Resumable):
             dropped=self.faults.dropped,
             undone=self.faults.undone,
         )
-
-
-def _place(name: str, library: MicroDuckTask) -> int | None:
-    """Return which task of a library has a name, None for no name.
-
-    Raises:
-        ConfigError: it has none of that name.
-    """
-    if not name:
-        return None
-    if name not in library:
-        raise ConfigError(f"lead is {name!r}; choose a task of the library: {list(library.names)}, or none")
-    return library.names.index(name)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from microduck.learning.annealing import most_std
+from microduck.learning.annealing import most_std, randomization
 from microduck.policy import SkillPolicy
 
 
@@ -24,3 +24,8 @@ def test_a_policy_explores_no_more_than_it_may_and_no_more_than_it_learned():
     std = policy.std(torch.tensor([[0], [1]]))
     assert std[0].tolist() == pytest.approx([0.3] * 14)
     assert std[1].tolist() == pytest.approx([0.1353] * 14, abs=1e-4)
+
+
+@pytest.mark.parametrize(("progress", "on"), [(0.0, 0.0), (0.3, 0.0), (0.45, 0.5), (0.6, 1.0), (1.0, 1.0)])
+def test_ducks_differ_from_the_second_third_of_a_run_on(progress, on):
+    assert randomization(progress) == pytest.approx(on)

@@ -7,13 +7,13 @@ import torch
 from firmware_bridge.skills import load_bundle, shipped_bundle
 from hardware import contract
 from microduck import MicroDuckEnv
-from microduck.learning.recipes import WALK_WEIGHTS
+from microduck.learning.nine_skills import STEPPING_WEIGHTS
 
 SPEED, STEPS, SEED = 0.3, 250, 1
 VX = contract.offsets("sensor")["command"]
 WEIGHTS = {
     "TorchRL's defaults": {},
-    "the walker's own": WALK_WEIGHTS,
+    "the walker's own": STEPPING_WEIGHTS,
     "air time that only pays on motion": {"air_time": 0.0},
 }
 

@@ -6,7 +6,7 @@ from tensordict import TensorDict
 
 from hardware.errors import TaskError, TaskNameError
 from microduck import tasks
-from microduck.learning.recipes import walking_task
+from microduck.learning.nine_skills import stepping_row
 from microduck.rewards import REWARD_TERMS
 
 GAIT_OFF = {"air_time": 0, "swing_height": 0, "phase_contact": 0, "double_support": 0}
@@ -115,7 +115,7 @@ def test_the_rest_of_a_preset_stays_beside_overrides():
     row = tasks.standing_task(reward_weights={"air_time": 1.5})
     assert (weights(row)["air_time"], weights(row)["swing_height"]) == (1.5, 0.0)
     assert weights(tasks.jump_task(reward_weights=None)) == weights(tasks.jump_task())
-    row = walking_task(name="peck", reward_weights={"air_time": 0.5})
+    row = stepping_row("peck", (0.0, 0.0), (0.3, 0.0), reward_weights={"air_time": 0.5})
     assert [weights(row)[term] for term in ("air_time", "tracking", "progress")] == [0.5, 5.0, 0.0]
 
 

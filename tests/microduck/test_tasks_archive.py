@@ -17,7 +17,7 @@ from firmware_bridge.skills import shipped_bundle
 from hardware import contract
 from hardware.errors import ArchiveError, TaskError
 from microduck import tasks
-from microduck.learning.recipes import walking_task
+from microduck.learning.recipes import find_library
 from microduck.rewards import REWARD_TERMS, RewardRegistry
 
 TORCHRL_TERMS = [
@@ -239,7 +239,7 @@ def test_a_walkers_archive_of_before_terms_were_named_loads_with_the_weights_it_
 
 def test_the_shipped_walker_loads_as_the_recipe_makes_it():
     shipped = tasks.load_library(shipped_bundle() / "tasks.tdz")
-    assert same(shipped, tasks.stack_tasks(walking_task()))
+    assert same(shipped, find_library("walk"))
 
 
 def test_unknown_numbers_of_weights_are_refused_with_the_known_ones(tmp_path):

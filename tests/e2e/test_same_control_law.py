@@ -24,6 +24,7 @@ def measured(env):
 def test_observation_and_targets_agree_over_a_walk(vx):
     folder = shipped_bundle()
     bundle, library = load_bundle(folder), load_library(folder / "tasks.tdz")
+    library.command_resample_interval.zero_()  # both are told one thing
     env = MicroDuckEnv(tasks=library, layout="sensor", action_scale=bundle.action_scale, seed=0)
     command = torch.tensor([[vx, 0.0]])
     state = env.reset(TensorDict({"task_id": torch.tensor([[0]]), "command": command}, batch_size=[1]))

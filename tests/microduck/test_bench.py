@@ -39,7 +39,9 @@ def test_the_benchmark_steps_and_trains():
         "bare Batch.step",
         "environment alone",
         "environment with diagnostics",
+        "environment with XL330 servos, randomised",
         "training (collect and learn)",
+        "training with XL330 servos, randomised",
     ]
     assert found[0].of_reference == 1.0
     assert all(rate.steps_per_s > 0 for rate in found)

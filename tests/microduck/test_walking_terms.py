@@ -59,6 +59,12 @@ CASES = [
     ("air_time_moving", {**LANDING, "body_velocity": [-0.2, 0.0, 0.0]}, 0.0),
     ("air_time_moving", {**LANDING, "command": [0.0, 0.0]}, 0.0),
     ("air_time_moving", {**LANDING, "upright": 0.34}, 0.0),
+    ("flight", {"contacts": [False, False]}, 1.0),
+    ("flight", {"contacts": [False, True]}, 0.0),
+    ("flight", {"contacts": [False, False], "upright": 0.34}, 0.0),  # tumbling is no flight
+    ("single_support", {"contacts": [False, True]}, 1.0),
+    ("single_support", {"contacts": [True, True]}, 0.0),
+    ("single_support", {"contacts": [False, False]}, 0.0),
 ]
 
 

@@ -56,7 +56,7 @@ class _Files:
 
 
 def demo(
-    folder: Path = Path("runs/demo"), transitions: int = 6_000_000, seconds: float = 10.0, seed: int = 0
+    folder: Path = Path("runs/demo"), transitions: int = 5_000_000, seconds: float = 10.0, seed: int = 0
 ) -> None:
     """Train a walker, evaluate and export it, and let `duck run` walk it on a virtual duck.
 

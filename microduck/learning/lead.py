@@ -17,8 +17,6 @@ LEARNED = 0.7
 """Mean progress of its ducks at which the lead is over; a duck that walks as told makes 1."""
 SMOOTHING = 0.05
 """Weight of the newest batch in that mean."""
-
-
 LEAST_SPEED = 0.1
 """Fastest command from which on a task is one that moves [m/s]."""
 
@@ -37,9 +35,6 @@ class Lead:
     Args:
         env: draws tasks by its shares.
         task_id: the task that leads, None for no lead.
-
-    Attributes:
-        on: whether it is still on; a run that is resumed goes by the shares it was saved with.
     """
 
     def __init__(self, env: MicroDuckEnv, task_id: int | None) -> None:
@@ -51,7 +46,7 @@ class Lead:
 
     @property
     def on(self) -> bool:
-        """Whether one task is still trained alone."""
+        """Whether one task is still trained alone; a resumed run goes by the shares it was saved with."""
         return self._task_id is not None and bool(self._env.task_shares[self._task_id] == 1)
 
     def follow(self, progress: float) -> bool:

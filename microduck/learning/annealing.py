@@ -26,7 +26,7 @@ def most_std(initial: float, final: float, progress: float) -> float:
     return initial * (final / initial) ** fallen
 
 
-DIFFER_FROM, DIFFER_FULLY = 0.3, 0.6
+DIFFER_FROM, DIFFER_FULLY = 0.15, 0.45
 """Parts of a run at which ducks begin to differ, and from which on they differ as much as they ever will."""
 
 

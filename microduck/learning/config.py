@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 MAX_FILE_BYTES = 64 * 1024
 """Most a configuration's file may hold."""
+NOMINAL_SHARE = 0.25
+"""Part of the episodes on the nominal duck, where ducks differ."""
 _MAY_BE_ZERO = {
     "randomize",
     "transitions",
@@ -156,10 +158,10 @@ class TrainConfig:
 
     @property
     def randomization(self) -> Randomization | None:
-        """The full ranges that ducks are drawn from in the end, None for nominal ducks."""
+        """The full ranges that most ducks are drawn from in the end, None for nominal ducks alone."""
         from microduck.randomization import Randomization  # noqa: PLC0415  (brings torch, slow to import)
 
-        return Randomization.full() if self.randomize else None
+        return replace(Randomization.full(), nominal_share=NOMINAL_SHARE) if self.randomize else None
 
 
 def save_config(config: TrainConfig, path: Path) -> None:

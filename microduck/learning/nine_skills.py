@@ -29,11 +29,12 @@ STEPPING_WEIGHTS = {
 }
 TURNING_WEIGHTS = {"yaw_rate": 5.0, "tracking": 3.0, "speed_error": 0.0}
 HOPPING_WEIGHTS = {
-    # Bob with the clock, push off with both feet, leave the floor, rise.
+    # Bob with the clock, push off with both feet, leave the floor, rise, and rise high.
     "hop_rhythm": 4.0,
     "launch": 40.0,
     "flight": 8.0,
-    "jump": 40.0,
+    "jump": 20.0,
+    "soar": 60.0,
     "single_support": -2.0,
     **dict.fromkeys(("air_time", "swing_height", "phase_contact", "double_support", "lin_vel_z"), 0.0),
     "progress": 0.0,
@@ -82,7 +83,7 @@ def stepping_row(name: str, low: Corner, high: Corner, **overrides: Any) -> Micr
 
 def sidestep_row(name: str, low: Corner, high: Corner) -> MicroDuckTask:
     """Return a row that walks sideways; short steps, so more of them."""
-    return stepping_row(name, low, high, gait_frequency_hz=1.5, gait_frequency_per_mps=2.5)
+    return stepping_row(name, low, high, gait_frequency_hz=1.5, gait_frequency_per_mps=4.0)
 
 
 def turning_row(name: str, slowest: float, fastest: float) -> MicroDuckTask:
@@ -93,7 +94,7 @@ def turning_row(name: str, slowest: float, fastest: float) -> MicroDuckTask:
         (0.0, 0.0),
         yaw_rate_interval=(slowest, fastest),
         yaw_rate_std=0.5,
-        tracking_std=0.15,
+        tracking_std=0.1,
         gait_frequency_hz=1.5,
         gait_frequency_per_mps=0.0,
         command_zero_fraction=(0.0, 0.1),
@@ -102,7 +103,7 @@ def turning_row(name: str, slowest: float, fastest: float) -> MicroDuckTask:
 
 
 def hopping_row(name: str, fastest: float) -> MicroDuckTask:
-    """Return a row that hops twice a second, in place or up to `fastest` ahead [m/s]."""
+    """Return a row that hops five times in two seconds, in place or up to `fastest` ahead [m/s]."""
     goal = {"tracking": 6.0, "speed_error": 8.0} if fastest else {"tracking": 4.0, "drift": -8.0}
     return make_task(
         (0.0, 0.0),
@@ -114,7 +115,7 @@ def hopping_row(name: str, fastest: float) -> MicroDuckTask:
         launch_velocity_scale=0.6,
         tracking_std=0.2,  # within a hop, the speed swings about its mean
         tracking_off_axis_std=0.1,
-        gait_frequency_hz=2.0,
+        gait_frequency_hz=2.5,
         joint_reset_noise_scale=0.1,
         **COMMANDS,
     )
@@ -127,8 +128,8 @@ def nine_skills() -> list[MicroDuckTask]:
         stepping_row("walk", zero, (0.35, 0.0)),
         standing_task(name="stand", reward_weights=STANDING_WEIGHTS, joint_reset_noise_scale=0.1),
         stepping_row("walk_backward", (-0.2, 0.0), zero),
-        sidestep_row("sidestep_left", zero, (0.0, 0.15)),
-        sidestep_row("sidestep_right", (0.0, -0.15), zero),
+        sidestep_row("sidestep_left", zero, (0.0, 0.12)),
+        sidestep_row("sidestep_right", (0.0, -0.12), zero),
         turning_row("turn_left", 0.0, MAX_TURNING),
         turning_row("turn_right", -MAX_TURNING, 0.0),
         hopping_row("hop", 0.0),

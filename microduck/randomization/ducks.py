@@ -82,6 +82,9 @@ class Ducks(NominalDucks):
         self.pushes = Pushes(count, randomization.push_interval, generator)
         self.values = torch.zeros(count, COLUMNS, dtype=torch.float64, device=device)
         self._offset = torch.zeros(count, NUM_JOINTS, device=device)
+        self._nominal = torch.tensor(
+            randomization.scaled(0.0).bounds()[0], dtype=torch.float64, device=device
+        )
         self.strength = 1.0
 
     @property
@@ -98,12 +101,18 @@ class Ducks(NominalDucks):
     def draw(self, ids: Tensor) -> None:
         """Make other ducks of `ids` (k,), with their model fields, servos and sensors."""
         drawn = torch.empty_like(self.values[: len(ids)]).uniform_(generator=self._generator)
-        self.values[ids] = self._low + self._width * drawn
+        differ = self._differ(len(ids))
+        self.values[ids] = torch.where(differ[:, None], self._low + self._width * drawn, self._nominal)
         values = named(self.values[ids])
         self._fields.write(ids, values)
         self._servos.write(ids, values)
         self._attach(ids)
-        self.pushes.begin(ids, self._push_speed)
+        self.pushes.begin(ids, self._push_speed * differ)
+
+    def _differ(self, count: int) -> Tensor:
+        """Draw which of `count` ducks are not the nominal one, (count,) bool."""
+        drawn = torch.rand(count, generator=self._generator, device=self._device)
+        return drawn >= self._full.nominal_share
 
     def _attach(self, ids: Tensor) -> None:
         """Give ducks `ids` (k,) the sensors that their values tell of."""

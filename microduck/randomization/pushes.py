@@ -29,8 +29,8 @@ class Pushes:
         self.speed = torch.zeros(count, device=device)
         self.steps = torch.zeros(count, dtype=torch.int64, device=device)
 
-    def begin(self, ids: Tensor, speed: float) -> None:
-        """Push ducks `ids` (k,) by up to `speed` [m/s] from now on."""
+    def begin(self, ids: Tensor, speed: Tensor) -> None:
+        """Push ducks `ids` (k,) by up to `speed` (k,) [m/s] from now on."""
         self.last[ids] = 0.0
         self.speed[ids] = speed
         self._wait(ids)

@@ -18,6 +18,8 @@ Range = tuple[Ends, Ends]
 """Lowest and highest value."""
 MAX_PUSH = 5.0
 """Hardest push that is taken [m/s]."""
+_NO_RANGES = {"push_interval", "nominal_share"}
+"""Fields that have no nominal value."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,8 @@ class Randomization:
             period before; upstream's.
         push_speed: most that a push adds to the base's velocity, along x and along y [m/s]; upstream's.
         push_interval: time between two pushes [s]; upstream's.
+        nominal_share: part of all draws that bring the nominal duck, unpushed. Where every duck answers
+            15 ms late, a policy forgets the one that answers at once.
 
     Raises:
         ConfigError: a range is no pair of numbers, is upside down, or reaches beyond what is possible.
@@ -81,6 +85,7 @@ class Randomization:
     joint_velocity_lateness: Range = (1.0, 1.0)
     push_speed: float = 0.3
     push_interval: tuple[float, float] = (3.0, 6.0)
+    nominal_share: float = 0.0
 
     def __post_init__(self) -> None:
         for parameter in PARAMETERS:
@@ -91,6 +96,8 @@ class Randomization:
             object.__setattr__(self, parameter.name, ends)
         if not (is_number(self.push_speed) and 0 <= self.push_speed <= MAX_PUSH):
             raise ConfigError(f"push_speed is {self.push_speed!r}; it must be in [0, {MAX_PUSH:g}] m/s")
+        if not (is_number(self.nominal_share) and 0 <= self.nominal_share <= 1):
+            raise ConfigError(f"nominal_share is {self.nominal_share!r}; it must be in [0, 1]")
         low, high = _pair("push_interval", self.push_interval)
         if not (is_number(low) and is_number(high) and 0 < low <= high):
             raise ConfigError(
@@ -123,7 +130,7 @@ class Randomization:
         Raises:
             ConfigError: there is no such field.
         """
-        known = [field.name for field in fields(self) if field.name != "push_interval"]
+        known = [field.name for field in fields(self) if field.name not in _NO_RANGES]
         unknown = sorted(set(names) - set(known))
         if unknown:
             raise ConfigError(f"there is no range {unknown[0]!r}; choose from {known}")

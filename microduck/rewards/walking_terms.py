@@ -103,3 +103,11 @@ def flight(features: Features, params: Params) -> Tensor:
 def single_support(features: Features, params: Params) -> Tensor:
     """One foot down and the other not: a step, where a hop was asked for."""
     return (features["contacts"].sum(-1) == 1).to(features["upright"].dtype)
+
+
+@register_reward("soar", soar_floor=0.01, soar_height=0.01)
+def soar(features: Features, params: Params) -> Tensor:
+    """Height above STAND beyond `soar_floor` with no foot down: one high hop earns more than two low ones."""
+    gain = features["base_height"] - features["standing_height"] - params["soar_floor"]
+    aloft = ~features["contacts"].any(-1) & features["steady"]
+    return (gain / params["soar_height"]).clamp(0, 1) * aloft

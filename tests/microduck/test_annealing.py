@@ -26,6 +26,6 @@ def test_a_policy_explores_no_more_than_it_may_and_no_more_than_it_learned():
     assert std[1].tolist() == pytest.approx([0.1353] * 14, abs=1e-4)
 
 
-@pytest.mark.parametrize(("progress", "on"), [(0.0, 0.0), (0.3, 0.0), (0.45, 0.5), (0.6, 1.0), (1.0, 1.0)])
-def test_ducks_differ_from_the_second_third_of_a_run_on(progress, on):
+@pytest.mark.parametrize(("progress", "on"), [(0.0, 0.0), (0.15, 0.0), (0.3, 0.5), (0.45, 1.0), (1.0, 1.0)])
+def test_ducks_begin_to_differ_early_in_a_run_and_fully_before_its_half(progress, on):
     assert randomization(progress) == pytest.approx(on)

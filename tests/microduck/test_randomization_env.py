@@ -118,6 +118,19 @@ def test_all_ducks_are_one_twin_when_the_ranges_hold_no_other():
 # Snapshots
 
 
+def test_a_share_of_the_ducks_stays_nominal_and_is_never_pushed():
+    ranges = replace(NO_SUPPLY, push_interval=(0.02, 0.02), nominal_share=0.25)
+    env = make(400, randomization=ranges, diagnostics=True)
+    env.reset()
+    friction = env.randomized["sole_friction"]
+    nominal = (friction == 1.0).squeeze()
+    assert 70 <= int(nominal.sum()) <= 130  # a quarter of 400, give or take three deviations of 8.7
+    assert not env.randomized["delay"][nominal].any() and bool(env.randomized["delay"][~nominal].all())
+    action = TensorDict({"action": torch.zeros(400, 14)}, batch_size=[400])
+    pushed = env.step(action)["next", "diagnostic_push"].any(-1)
+    assert torch.equal(pushed, ~nominal)
+
+
 def test_a_snapshot_goes_on_bit_for_bit_with_its_ducks_and_their_pushes():
     ranges = replace(FULL, push_interval=(0.1, 0.4))
     env = make(randomization=ranges, physics_options=XL330, privileged=True)

@@ -89,6 +89,7 @@ def test_ranges_are_frozen_and_equal_by_value():
         ({"trunk_com": ((0.0, 0.02, 0.0), 0.01)}, "give the lower end first"),
         ({"sag": ((0.0, 0.0), 0.2)}, "sag has an end of 2 numbers"),
         ({"push_speed": -0.1}, r"push_speed is -0.1; it must be in \[0, 5\] m/s"),
+        ({"nominal_share": 1.2}, "nominal_share is 1.2; .* in .0, 1."),
         ({"push_interval": (0.0, 1.0)}, "push_interval is .* two times above 0"),
         ({"push_interval": (6.0, 3.0)}, "push_interval is .* lower first"),
     ],

@@ -165,7 +165,7 @@ def test_a_push_changes_the_velocity_by_its_value_at_its_step_and_at_no_other():
 
 def test_pushes_come_every_3_to_6_seconds_within_their_speed_and_to_all_sides():
     pushes = Pushes(2000, (3.0, 6.0), torch.Generator().manual_seed(0))
-    pushes.begin(torch.arange(2000), 0.3)
+    pushes.begin(torch.arange(2000), torch.full((2000,), 0.3))
     velocity = torch.zeros(2000, 6, dtype=torch.float64)
     times, kicks = [], []
     for count in range(1, 301):
@@ -185,9 +185,9 @@ def test_pushes_come_every_3_to_6_seconds_within_their_speed_and_to_all_sides():
 def test_a_reset_starts_the_wait_for_the_next_push_anew():
     pushes = Pushes(2, (0.1, 0.1), torch.Generator().manual_seed(0))
     velocity = torch.zeros(2, 6)
-    pushes.begin(torch.arange(2), 0.3)
+    pushes.begin(torch.arange(2), torch.full((2,), 0.3))
     for _ in range(4):
         pushes.advance(velocity)
-    pushes.begin(torch.tensor([1]), 0.3)
+    pushes.begin(torch.tensor([1]), torch.tensor([0.3]))
     pushes.advance(velocity)
     assert velocity[0].any() and not velocity[1].any()

@@ -8,6 +8,7 @@ from microduck.rewards import REWARD_TERMS
 
 STEPPING = {"foot_velocity": [[0.3, 0.4], [0.1, 0.0]]}  # 0.5 and 0.1 m/s
 LANDING = {"touchdown_air_time": [0.225, 0.0]}
+ALOFT = {"contacts": [False, False], "standing_height": 0.12}
 
 
 def joints(**errors):
@@ -65,6 +66,12 @@ CASES = [
     ("single_support", {"contacts": [False, True]}, 1.0),
     ("single_support", {"contacts": [True, True]}, 0.0),
     ("single_support", {"contacts": [False, False]}, 0.0),
+    # STAND is 0.12 m high here: 1 cm above it earns nothing yet, 1.5 cm half, 2 cm all.
+    ("soar", {**ALOFT, "base_height": 0.13}, 0.0),
+    ("soar", {**ALOFT, "base_height": 0.135}, 0.5),
+    ("soar", {**ALOFT, "base_height": 0.15}, 1.0),
+    ("soar", {**ALOFT, "base_height": 0.15, "contacts": [True, False]}, 0.0),
+    ("soar", {**ALOFT, "base_height": 0.15, "upright": 0.34}, 0.0),
 ]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from tensordict import is_non_tensor
 
-from firmware_bridge.archive import read_archive
+from firmware_bridge.skills.archive import read_archive
 from hardware.errors import ArchiveError
 from hardware.files import replacing
 from microduck.tasks import MicroDuckTask, save_library, stack_tasks

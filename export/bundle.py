@@ -19,7 +19,8 @@ from typing import Any
 from export.archive import write_archive
 from export.onnx_graph import INPUTS, IR_VERSION, OPSET, OUTPUT, to_onnx
 from export.parity import Parity, check_parity, graph_actor
-from firmware_bridge.manifest import (
+from firmware_bridge.skills.bundle import load_bundle
+from firmware_bridge.skills.manifest import (
     KIND,
     MANIFEST_FILE,
     MAX_ACTION_SCALE,
@@ -28,7 +29,6 @@ from firmware_bridge.manifest import (
     SCHEMA,
     TASKS_FILE,
 )
-from firmware_bridge.skills import load_bundle
 from hardware import contract
 from hardware.errors import ArchiveError, BundleError, ContractError, ExportError
 from hardware.files import parse_object, read_bounded

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from math import pi
 from typing import Any, NamedTuple
 
-from array_api_compat import array_namespace, device
+from array_api_compat import device
 
 from hardware import joints, rotations, servo
+from hardware.arrays import array_namespace
 from hardware.errors import CommandError, ContractError
 
 Array = Any
@@ -34,6 +35,14 @@ COMMAND_NAMES = ("vx", "vy", "yaw_rate")
 """Order and names of the command [m/s, m/s, rad/s], in the trunk frame."""
 COMMAND_SLEW = (1.0, 1.0, 3.0)
 """Most the command may change per second on the robot [m/s2, m/s2, rad/s2]."""
+HEAD_NAMES = ("neck_pitch", "head_pitch", "head_yaw", "head_roll")
+"""Order and names of the head offsets [rad]: the head's joints, in joint order."""
+HEAD_LOW = (-0.3, -0.3, -1.0, -0.3)
+HEAD_HIGH = (0.1, 0.3, 1.0, 0.3)
+"""Ends of the head offsets [rad]. The head is a third of the duck's mass and no policy is told that it moves:
+in the simulator the shipped walker stays up in every corner of this box, but not with twice the neck's."""
+HEAD_SLEW = 2.0
+"""Most a head offset may change per second [rad/s]."""
 HEADING_ERROR_LIMIT = 0.5
 """Most heading error that is remembered [rad]: a duck that was turned by hand soon lets it be."""
 
@@ -215,6 +224,41 @@ def step_command(current: Array, target: Array, low: Array, high: Array) -> Arra
     most = xp.asarray(COMMAND_SLEW, dtype=current.dtype, device=device(current)) * CONTROL_PERIOD_S
     step = xp.minimum(xp.maximum(target - current, -most), most)
     return xp.minimum(xp.maximum(current + step, low), high)
+
+
+class HeadMap:
+    """Moves the head on top of what the policy does, on arrays of one kind.
+
+    Args:
+        like: an array whose library, dtype and device the constants take.
+    """
+
+    def __init__(self, like: Array) -> None:
+        xp = array_namespace(like)
+        self._xp, self._most = xp, HEAD_SLEW * CONTROL_PERIOD_S
+        places = [[float(joint == name) for joint in joints.JOINT_NAMES] for name in HEAD_NAMES]
+        self._low, self._high, self._places = (
+            xp.asarray(rows, dtype=like.dtype, device=device(like)) for rows in (HEAD_LOW, HEAD_HIGH, places)
+        )
+
+    def step(self, current: Array, target: Array) -> Array:
+        """Return the head offsets one control period later: slewed towards the target, kept in their ends.
+
+        Args:
+            current: offsets now, (..., 4) [rad].
+            target: offsets asked for, (..., 4) [rad].
+        """
+        xp = self._xp
+        low, high = xp.maximum(self._low, current - self._most), xp.minimum(self._high, current + self._most)
+        return xp.minimum(xp.maximum(target, low), high)
+
+    def pose(self, head: Array) -> Array:
+        """Return what head offsets (..., 4) [rad] add to each joint, (..., 14) [rad].
+
+        It is added to the joint targets after the policy and taken off the measured positions before it, so
+        that the policy finds its head where it put it.
+        """
+        return head @ self._places
 
 
 class ActionMap:

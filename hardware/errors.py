@@ -53,6 +53,10 @@ class CommandError(DuckError, ValueError):
     """A command is not finite or lies outside its box."""
 
 
+class ControlError(DuckError, ConnectionError):
+    """The control socket of a drive is not there, or its other end does not keep to the protocol."""
+
+
 class TrainingError(DuckError, RuntimeError):
     """Training cannot go on."""
 

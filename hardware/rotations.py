@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import pi
 from typing import Any
 
-from array_api_compat import array_namespace
+from hardware.arrays import array_namespace
 
 Array = Any
 """A numpy array or a torch tensor; leading axes are free."""
@@ -34,8 +34,12 @@ def _rotate(quaternion: Array, vector: Array, sign: float) -> Array:
 def projected_gravity(quaternion: Array) -> Array:
     """Return the unit gravity direction in the body frame, (..., 3); upright is (0, 0, -1)."""
     xp = array_namespace(quaternion)
-    w, x, y, z = (quaternion[..., i] for i in range(4))
-    return xp.stack([2 * (w * y - x * z), -2 * (w * x + y * z), 2 * (x * x + y * y) - 1], axis=-1)
+    return xp.stack(gravity_components(*(quaternion[..., i] for i in range(4))), axis=-1)
+
+
+def gravity_components(w: Array, x: Array, y: Array, z: Array) -> tuple[Array, Array, Array]:
+    """Return the parts of `projected_gravity` from those of the quaternion, which may be plain numbers."""
+    return 2 * (w * y - x * z), -2 * (w * x + y * z), 2 * (x * x + y * y) - 1
 
 
 def heading(quaternion: Array) -> Array:

@@ -1,4 +1,4 @@
-"""What a duck did between the moment it was let go and the moment its torque went off."""
+"""What a duck did between the moment it was let go and the moment its torque went off, or it sat down."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from firmware_bridge.drive.poses import SEAT, SIT_S, SLOW_S
 from hardware import rotations
 from hardware.contract import CONTROL_PERIOD_S
 from hardware.errors import ConfigError
@@ -20,6 +21,10 @@ FALLEN_TILT = radians(60)
 """Tilt of the trunk beyond which a duck has fallen [rad]; the robot's own limit."""
 FALLEN_HEIGHT = 0.55
 """Share of the standing height below which a duck has fallen; a squat of a task stays above it."""
+SEATED = 0.2
+"""Distance of every joint's goal to the seat within which it was told to sit [rad]; it is not yet low."""
+SEATED_PART = 0.75
+"""Part of the way's time after which its goals are that near: the last of it is slow."""
 SWAY_S = 1.0
 """Window of the moving average that takes the gait's sway out of path and heading [s]; a stride or more."""
 
@@ -67,9 +72,16 @@ class RunRecorder:
         x, y = self._body.data.qpos[:2]
         self._track.append((float(x), float(y), float(rotations.heading(self._body.orientation))))
 
-    def report(self) -> RunReport:
-        """Return the run up to the last sample."""
-        return _report(np.array(self._track).reshape(-1, 3), self._fell)
+    def report(self, sat: bool = False) -> RunReport:
+        """Return the run up to the last sample, or, of a duck that sat down, up to where it began to."""
+        way_down = round((SLOW_S + SEATED_PART * SIT_S) / CONTROL_PERIOD_S)
+        track = self._track[: max(len(self._track) - way_down, 0)] if sat else self._track
+        return _report(np.array(track).reshape(-1, 3), self._fell)
+
+
+def told_to_sit(goals: np.ndarray) -> bool:
+    """Return whether joint goals (14,) [rad] are those of a duck that sits down."""
+    return bool(np.abs(goals - SEAT).max() < SEATED)
 
 
 def _report(track: np.ndarray, fell: bool) -> RunReport:

@@ -22,6 +22,8 @@ from microduck.physics.xl330_bank import make_servos
 STEP_S = 0.005
 """Physics step [s]. The one policies are trained with: a virtual duck differs from training by its bus alone.
 A goal waits 2.5 ms for the next step on average, about as long as a real servo's 1 kHz loop and wire take."""
+HELD_ABOVE_M = 0.02
+"""How much higher than it stands a hand holds the duck [m], so that its soles hang clear of the floor."""
 _HAND_INERTIA = 1e6
 """Inertia that a hand adds to the trunk [kg, kg m2]: joints move as on a fixed base, the trunk not at all."""
 _ONLY = torch.tensor([0])
@@ -114,14 +116,17 @@ class VirtualBody:
         self._pin()
 
     def hold(self) -> None:
-        """Take the trunk, put it upright at standing height above where it is, and keep it there."""
+        """Take the trunk, put it upright a little above where it would stand, and keep it there."""
         x, y = self.data.qpos[:2]
-        self._pinned = np.array([x, y, self.stand_height, 1.0, 0.0, 0.0, 0.0])
+        self._pinned = np.array([x, y, self.stand_height + HELD_ABOVE_M, 1.0, 0.0, 0.0, 0.0])
         self.model.dof_armature[:6] = _HAND_INERTIA
         self._pin()
 
     def let_go(self) -> None:
-        """Leave the trunk to itself, at rest."""
+        """Put the trunk down to standing height and leave it to itself, at rest."""
+        if self._pinned is not None:
+            self._pinned[2] = self.stand_height
+        self._pin()
         self._pinned = None
         self.model.dof_armature[:6] = 0.0
 

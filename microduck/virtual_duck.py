@@ -15,8 +15,8 @@ from typing import Protocol
 
 import numpy as np
 
-from firmware_bridge.clock import Ticker
-from firmware_bridge.emulator import EmulatedDuck
+from firmware_bridge.drive.clock import Ticker
+from firmware_bridge.emulator.duck import EmulatedDuck
 from hardware.contract import CONTROL_PERIOD_S
 from hardware.errors import ConfigError
 from microduck.hand import Grip, Hand
@@ -25,7 +25,7 @@ from microduck.randomization.body_senses import BodySenses, TwinSenses
 from microduck.randomization.twin import Twin
 from microduck.randomization.twin_body import twin_body
 from microduck.render import Renderer, Shot, render_video
-from microduck.run_report import RunRecorder, RunReport, save_reports
+from microduck.run_report import RunRecorder, RunReport, save_reports, told_to_sit
 from microduck.viewer import Viewer
 from microduck.virtual_body import STEP_S, VirtualBody
 
@@ -142,8 +142,9 @@ class VirtualDuck:
             self._start_run()
         elif grip is Grip.HELD:
             self._notify("the hand holds the duck again")
-        if self._recorder is not None and not torque.any():
-            self.end_run()
+        sits = told_to_sit(goals)
+        if sits or not torque.any():
+            self.end_run(sits)
         self._body.step()
         self._record()
         self._publish()
@@ -169,11 +170,15 @@ class VirtualDuck:
                 viewer.show()
         self.end_run()
 
-    def end_run(self) -> None:
-        """End the run that goes on, if there is one, and write the report."""
+    def end_run(self, sat: bool = False) -> None:
+        """End the run that goes on, if there is one, and write the report.
+
+        Args:
+            sat: whether it ends because the duck sits down.
+        """
         if self._recorder is None:
             return
-        report = self._recorder.report()
+        report = self._recorder.report(sat)
         self._recorder = None
         self.reports.append(report)
         outcome = "fell" if report.fell else "did not fall"

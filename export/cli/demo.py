@@ -43,6 +43,10 @@ class _Files:
         return self.folder / "duck-port"
 
     @property
+    def settings(self) -> Path:
+        return self.folder / "duck.toml"
+
+    @property
     def truth(self) -> Path:
         return self.folder / "virtual-duck.json"
 
@@ -96,7 +100,9 @@ def _move_aside(folder: Path) -> None:
 def _drive(files: _Files, seconds: float) -> None:
     """Run the robot's own program against a virtual duck, each in its process, with a serial port between."""
     duck = [sys.executable, "-m", "export.cli", "virtual-duck", "--link", str(files.port)]
+    files.settings.write_text("# The defaults: what this user's own duck needs is no matter here.\n")
     robot = [sys.executable, "-m", "firmware_bridge.cli", "run", str(files.bundle), "--port", str(files.port)]
+    robot += ["--config", str(files.settings), "--no-socket"]
     command = ["--command", "0.2", "0", "0", "--seconds", str(seconds), "--json", str(files.drive)]
     with subprocess.Popen([*duck, "--report", str(files.truth), "--video", str(files.video)]) as virtual:
         try:

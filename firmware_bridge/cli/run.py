@@ -1,28 +1,78 @@
-"""`duck run`: every check first, then the drive, then what happened."""
+"""`duck run`: the options of a drive; `drive` carries it out, and is imported only then."""
 
 from __future__ import annotations
 
 import argparse
-import json
-import sys
-import time
+from pathlib import Path
 
-import numpy as np
+from firmware_bridge.cli.exits import EXIT_CODES
+from firmware_bridge.cli.parsing import Commands, add_bundle, add_command, number_from_zero, positive_number
+from firmware_bridge.cli.robot import add_robot
 
-from firmware_bridge import loop
-from firmware_bridge.body import open_body
-from firmware_bridge.cli.exits import EXIT_FALLEN, EXIT_FAULT, EXIT_OK, EXIT_SIGNAL
-from firmware_bridge.cli.status import StatusPrinter, summary_data, summary_table
-from firmware_bridge.clock import Ticker
-from firmware_bridge.commands import CommandSource, FixedCommand, LineCommands
-from firmware_bridge.manifest import Skill
-from firmware_bridge.modes import Mode
-from firmware_bridge.safety import refuse_lying
-from firmware_bridge.signals import StopSignals
-from firmware_bridge.skills import load_bundle, shipped_bundle
-from hardware import contract
-from hardware.calibration import Calibration, load_calibration
-from hardware.errors import ConfigError
+_SOURCES = "where commands come from; without one of these the command is zero, or the nearest in the box"
+
+
+def add(commands: Commands) -> None:
+    """Add the command."""
+    parser = add_command(commands, "run", run_command, "let the duck rise and drive its skills")
+    parser.epilog = EXIT_CODES
+    add_bundle(parser)
+    parser.add_argument("--skill", metavar="NAME", help="skill to begin with; without it the bundle's first")
+    parser.add_argument(
+        "--seconds",
+        type=positive_number,
+        metavar="S",
+        help="time to drive after the rise; without it until Ctrl-C",
+    )
+    _add_sources(parser)
+    _add_robot(parser)
+    _add_socket(parser)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the summary to FILE")
+
+
+def _add_sources(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("commands", _SOURCES)
+    source = group.add_mutually_exclusive_group()
+    source.add_argument(
+        "--command",
+        nargs=3,
+        type=float,
+        metavar=("VX", "VY", "YAW"),
+        help="speed forward and left [m/s] and turning [rad/s]",
+    )
+    source.add_argument(
+        "--stdin",
+        action="store_true",
+        help="lines `VX VY YAW` on standard input; 0.5 s of silence asks for zero",
+    )
+    source.add_argument("--script", type=Path, metavar="FILE", help="a file of timed commands")
+    limp = "the duck stays limp until told to start"
+    source.add_argument("--keyboard", action="store_true", help=f"keys of this terminal; {limp}")
+    source.add_argument("--gamepad", action="store_true", help=f"sticks and buttons; {limp}")
+    source.add_argument("--remote", action="store_true", help=f"other programs, over the socket; {limp}")
+
+
+def _add_robot(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("robot", "in place of what the settings say")
+    add_robot(group)
+    text = "longest wait for servos that have no power yet"
+    group.add_argument("--wait", type=number_from_zero, metavar="S", help=text)
+    group.add_argument(
+        "--calibration", type=Path, metavar="FILE", help="joint offsets and IMU mounting of this duck"
+    )
+    group.add_argument("--realtime", action="store_true", help="real-time priority and locked memory")
+
+
+def _add_socket(parser: argparse.ArgumentParser) -> None:
+    text = "a local socket serves `duck stop`, `duck status`, `duck monitor` and --remote"
+    group = parser.add_argument_group("other programs", text)
+    place = group.add_mutually_exclusive_group()
+    place.add_argument("--socket", type=Path, metavar="PATH", help="where it is; without it where those look")
+    place.add_argument("--no-socket", action="store_true", help="serve none")
+    text = "serve the network as well; needs --token"
+    group.add_argument("--listen", metavar="HOST:PORT", help=text)
+    text = "file of mode 0600 with the token that the network must know"
+    group.add_argument("--token", type=Path, metavar="FILE", help=text)
 
 
 def run_command(options: argparse.Namespace) -> int:
@@ -31,48 +81,9 @@ def run_command(options: argparse.Namespace) -> int:
     Raises:
         DuckError: the bundle, the command, a file, the port or the duck is not in order; nothing moved.
     """
-    with StopSignals() as signals:
-        bundle = load_bundle(options.bundle or shipped_bundle())
-        skill = bundle.skill(options.skill)
-        commands = _commands(options, skill)
-        calibration = load_calibration(options.calibration) if options.calibration else Calibration()
-        if options.json and not options.json.parent.is_dir():
-            raise ConfigError(
-                f"cannot write {options.json}: there is no folder {options.json.parent}; make it"
-            )
-        ticker = Ticker()
-        with StatusPrinter(sys.stderr, ticker) as status, open_body(options.port, calibration) as body:
-            refuse_lying(body.read().gravity)
-            hooks = loop.Hooks(signals.reason, status.on_mode, status.on_tick, ticker)
-            wall, cpu = time.perf_counter(), time.process_time()
-            summary = loop.run(body, bundle, skill, commands, options.seconds, hooks)
-            cpu_share = (time.process_time() - cpu) / (time.perf_counter() - wall)
-        code = _exit_code(summary.mode, signals)
-        if options.json:  # before the print, which fails when nobody reads it
-            _write_json(options, {"skill": skill.name, "exit_code": code, **summary_data(summary, cpu_share)})
-        print(summary_table(summary, cpu_share))
-    return code
+    from firmware_bridge.drive.signals import StopSignals
 
+    with StopSignals() as signals:  # from here on, for what is imported next takes its time
+        from firmware_bridge.cli.drive import drive
 
-def _commands(options: argparse.Namespace, skill: Skill) -> CommandSource:
-    if options.stdin:
-        return LineCommands(sys.stdin.fileno())
-    low, high = np.array(skill.command_low), np.array(skill.command_high)
-    if options.command is None:
-        return FixedCommand(np.clip(np.zeros(3), low, high).tolist())
-    command = np.array(options.command)
-    contract.check_command(command, low, high)
-    return FixedCommand(options.command)
-
-
-def _exit_code(mode: Mode, signals: StopSignals) -> int:
-    if mode is Mode.STOPPED:
-        return EXIT_SIGNAL + signals.received if signals.received else EXIT_OK
-    return EXIT_FALLEN if mode is Mode.FALLEN else EXIT_FAULT
-
-
-def _write_json(options: argparse.Namespace, data: dict[str, object]) -> None:
-    try:
-        options.json.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"cannot write {options.json}: {error.strerror}; choose another file") from error
+        return drive(options, signals)

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
-from firmware_bridge.manifest import Skill
-from firmware_bridge.skills import load_bundle, shipped_bundle
+from firmware_bridge.cli.parsing import Commands, add_bundle, add_command
+
+if TYPE_CHECKING:
+    from firmware_bridge.skills.manifest import Skill
 
 _HEAD = ("skill", "vx [m/s]", "vy [m/s]", "yaw rate [rad/s]", "clock [Hz]")
 
 
+def add(commands: Commands) -> None:
+    """Add the command."""
+    text = "list a bundle's skills, their command boxes and clocks"
+    add_bundle(add_command(commands, "skills", skills_command, text))
+
+
 def skills_command(options: argparse.Namespace) -> int:
     """Print a bundle's skills and return the exit code."""
+    from firmware_bridge.skills.bundle import load_bundle, shipped_bundle
+
     folder = options.bundle or shipped_bundle()
     bundle = load_bundle(folder)
     rows = [_HEAD, *(_row(skill) for skill in bundle.skills.values())]

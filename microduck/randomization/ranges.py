@@ -118,7 +118,7 @@ class Randomization:
     @classmethod
     def of(cls, twin: Twin) -> Randomization:
         """Return ranges that hold nothing but one duck, without pushes."""
-        ranges = {name: (getattr(twin, name),) * 2 for name in BY_NAME}
+        ranges: dict[str, Any] = {name: (getattr(twin, name),) * 2 for name in BY_NAME}
         return cls(push_speed=0.0, **ranges)
 
     def without(self, *names: str) -> Randomization:

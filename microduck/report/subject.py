@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from firmware_bridge.manifest import MANIFEST_FILE, TASKS_FILE, Skill, read_manifest
-from firmware_bridge.skills import Bundle, load_bundle
+from firmware_bridge.skills.bundle import Bundle, load_bundle
+from firmware_bridge.skills.manifest import MANIFEST_FILE, TASKS_FILE, Skill, read_manifest
 from hardware.errors import BundleError
 from hardware.servo import POSITION_P_GAIN
 from microduck.evaluation.run import Actor

@@ -20,7 +20,7 @@ class Leaves:
     """What an archive of a library, or of a single row, holds.
 
     Args:
-        tree: the content as `firmware_bridge.archive` returns it.
+        tree: the content as `firmware_bridge.skills.archive` returns it.
 
     Attributes:
         names: the tasks' names.

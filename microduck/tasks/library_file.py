@@ -18,7 +18,7 @@ import torch
 from tensordict import NonTensorStack, TensorDict
 from torch import Tensor
 
-from firmware_bridge.archive import MAX_BYTES, NOTES, parse_archive, parse_notes
+from firmware_bridge.skills.archive import MAX_BYTES, NOTES, parse_archive, parse_notes
 from hardware import contract
 from hardware.errors import ArchiveError, TaskError
 from hardware.files import read_bounded, replacing

@@ -13,7 +13,7 @@ import torch
 from tensordict import is_tensor_collection
 from torch import Tensor
 
-from firmware_bridge.manifest import MAX_COMMAND, MAX_GAIT_HZ, MAX_SKILLS
+from firmware_bridge.skills.manifest import MAX_COMMAND, MAX_GAIT_HZ, MAX_SKILLS
 from hardware.contract import CONTROL_PERIOD_S
 from hardware.errors import TaskError
 from microduck.rewards import REWARD_TERMS, RewardRegistry

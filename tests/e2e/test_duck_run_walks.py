@@ -9,7 +9,10 @@ import time
 def test_the_shipped_skill_walks_a_virtual_duck_without_falling(tmp_path):
     port, truth, drive = tmp_path / "port", tmp_path / "truth.json", tmp_path / "drive.json"
     duck = [sys.executable, "-m", "export.cli", "virtual-duck", "--link", str(port), "--report", str(truth)]
+    settings = tmp_path / "duck.toml"
+    settings.touch()  # the defaults, whatever this user's own are
     robot = [sys.executable, "-m", "firmware_bridge.cli", "run", "--port", str(port), "--json", str(drive)]
+    robot += ["--config", str(settings), "--no-socket"]
     with subprocess.Popen(duck) as virtual:
         try:
             for _ in range(600):

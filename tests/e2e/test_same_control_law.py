@@ -5,9 +5,9 @@ import pytest
 import torch
 from tensordict import TensorDict
 
-from firmware_bridge.body import BodySample
-from firmware_bridge.controller import Controller
-from firmware_bridge.skills import load_bundle, shipped_bundle
+from firmware_bridge.drive.controller import Controller
+from firmware_bridge.robot.body import BodySample
+from firmware_bridge.skills.bundle import load_bundle, shipped_bundle
 from hardware import rotations
 from microduck.env import MicroDuckEnv
 from microduck.tasks import load_library
@@ -38,5 +38,5 @@ def test_observation_and_targets_agree_over_a_walk(vx):
         state["action"] = torch.from_numpy(controller.state.previous_action).float()[None]
         state = env.step(state)["next"]
         assert np.abs(targets - env.physics.batch.ctrl[0]).max() <= 1e-6
-        controller.advance(asked, measured(env), 1)
+        controller.advance(asked, np.zeros(4), measured(env), 1)
     assert not bool(state["fallen"])

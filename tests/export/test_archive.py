@@ -9,7 +9,7 @@ import torch
 
 from export import archive
 from export.archive import write_archive
-from firmware_bridge.archive import read_archive
+from firmware_bridge.skills.archive import read_archive
 from hardware.errors import ArchiveError, TaskError
 from microduck.tasks import (
     MicroDuckTask,

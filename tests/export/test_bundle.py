@@ -10,7 +10,7 @@ import torch
 
 from export import bundle as bundle_module
 from export.bundle import BundleSpec, write_bundle
-from firmware_bridge.skills import load_bundle
+from firmware_bridge.skills.bundle import load_bundle
 from hardware import contract
 from hardware.errors import ExportError, TaskError
 from microduck.policy import SkillPolicy

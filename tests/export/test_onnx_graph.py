@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from export.onnx_graph import check_graph, to_onnx
-from firmware_bridge.onnx_file import check_onnx
+from firmware_bridge.skills.onnx_file import check_onnx
 from hardware.errors import BundleError, ExportError
 from microduck.policy import SkillPolicy
 

@@ -3,7 +3,7 @@ import dataclasses
 import pytest
 
 from export.run import export_run
-from firmware_bridge.skills import load_bundle
+from firmware_bridge.skills.bundle import load_bundle
 from hardware.errors import ConfigError, ExportError, TrainingError
 from microduck.learning.config import TrainConfig
 from microduck.learning.run_folder import RunFolder

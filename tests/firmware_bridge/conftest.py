@@ -7,23 +7,35 @@ from collections.abc import Iterator, Sequence
 import pytest
 from hypothesis import HealthCheck, settings
 
-import firmware_bridge.bus
-from firmware_bridge import protocol
-from firmware_bridge.bus import Bus
-from firmware_bridge.emulated_devices import Device, EmulatedImuBoard, EmulatedServo
-from firmware_bridge.emulated_wire import Wire
-from firmware_bridge.emulator import EmulatedDuck
-from firmware_bridge.port import SerialPort
+import firmware_bridge.wire.transport
+from firmware_bridge.emulator.devices import Device, EmulatedImuBoard, EmulatedServo
+from firmware_bridge.emulator.duck import EmulatedDuck
+from firmware_bridge.emulator.wire import Wire
+from firmware_bridge.wire import protocol
+from firmware_bridge.wire.bus import Bus
+from firmware_bridge.wire.port import SerialPort
 from hardware.joints import MOUTH_ID, SERVO_IDS
 
 settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any-machine")
 
 
+class StandingClock:
+    """A clock that stands until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 class WirePort:
     """Emulated devices whose replies are there at once; a read never waits, so silence costs no time."""
 
     def __init__(self, devices: Sequence[Device], echo: bool = False) -> None:
+        for device in devices:
+            device.boot_s = device.eeprom_write_s = 0.0
         self.wire = Wire(devices)
         self.echo = echo
         self.sent: list[protocol.Packet] = []
@@ -41,8 +53,8 @@ class WirePort:
         self.waiting.clear()
         return data
 
-    def flush_input(self) -> None:
-        self.waiting.clear()
+    def flush_input(self) -> bytes:
+        return self.read(0, 0.0)
 
     def servo(self, device_id: int) -> EmulatedServo:
         (device,) = self.wire.at(device_id)
@@ -69,15 +81,20 @@ class ScriptedPort:
         data, self.waiting = self.waiting, b""
         return data
 
-    def flush_input(self) -> None:
-        self.waiting = b""
+    def flush_input(self) -> bytes:
+        return self.read(0, 0.0)
 
 
 @pytest.fixture
-def wire_port() -> WirePort:
-    """The duck's sixteen devices on a wire without time."""
-    servos = [EmulatedServo(device_id) for device_id in (*SERVO_IDS, MOUTH_ID)]
-    return WirePort([*servos, EmulatedImuBoard()])
+def clock() -> StandingClock:
+    return StandingClock()
+
+
+@pytest.fixture
+def wire_port(clock: StandingClock) -> WirePort:
+    """The duck's sixteen devices on a wire without time; their own time is `clock`."""
+    servos = [EmulatedServo(device_id, clock=clock) for device_id in (*SERVO_IDS, MOUTH_ID)]
+    return WirePort([*servos, EmulatedImuBoard(clock=clock)])
 
 
 @pytest.fixture
@@ -98,8 +115,8 @@ def make_wire_port() -> type[WirePort]:
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a busy machine answer late without failing a test that is not about lateness."""
-    monkeypatch.setattr(firmware_bridge.bus, "HOST_MARGIN_S", 0.05)
-    monkeypatch.setattr(firmware_bridge.bus, "ACK_MARGIN_S", 0.2)
+    monkeypatch.setattr(firmware_bridge.wire.transport, "HOST_MARGIN_S", 0.05)
+    monkeypatch.setattr(firmware_bridge.wire.transport, "ACK_MARGIN_S", 0.2)
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ def test_robot_packages_import_without_the_trainers_libraries(root: Path) -> Non
     done = python(root, "-c", IMPORT_ALL_WITHOUT, ",".join(TRAINER), "hardware", "firmware_bridge")
     assert done.returncode == 0, done.stderr
     imported = set(done.stdout.split())
-    assert {"hardware.contract", "firmware_bridge.skills", "firmware_bridge.cli"} <= imported
+    assert {"hardware.contract", "firmware_bridge.skills.bundle", "firmware_bridge.cli"} <= imported
 
 
 def test_blocking_a_library_does_stop_an_import_of_it(root: Path) -> None:

@@ -4,8 +4,10 @@ import mujoco
 import numpy as np
 import pytest
 
+from firmware_bridge.drive.poses import SEAT, sit_pose
 from hardware.errors import ConfigError
-from microduck.run_report import RunRecorder, RunReport, save_reports
+from hardware.joints import STAND
+from microduck.run_report import RunRecorder, RunReport, save_reports, told_to_sit
 from microduck.virtual_body import VirtualBody
 
 
@@ -13,7 +15,7 @@ from microduck.virtual_body import VirtualBody
 def track():
     """Drives a body along a path without physics and returns the report."""
 
-    def drive(poses):
+    def drive(poses, sat=False):
         body = VirtualBody()
         recorder = RunRecorder(body)
         for x, y, yaw, height, tilt in poses:
@@ -25,7 +27,7 @@ def track():
             mujoco.mju_mulQuat(body.data.qpos[3:7], np.array(yawed), np.array(tilted))
             recorder.watch()
             recorder.sample()
-        return recorder.report()
+        return recorder.report(sat)
 
     return drive
 
@@ -73,6 +75,24 @@ def test_fall_is_a_tilt_beyond_60_degrees_or_a_sunken_trunk(track, height, tilt_
 @pytest.mark.parametrize("count", [0, 1])
 def test_a_run_of_no_length_is_all_zeros(track, count):
     assert track([(0, 0, 0, 0.12, 0)] * count) == RunReport(0.0, False, 0.0, 0.0, 0.0, 0.0)
+
+
+def test_a_duck_that_sat_down_is_judged_by_its_walk_alone(track):
+    """2 s at 0.2 m/s, then 1.4 s in which it halts and goes down."""
+    walk = [(0.2 * t, 0.0, 0.0, 0.115, 0.0) for t in np.arange(101) * 0.02]
+    report = track([*walk, *[(0.4, 0.0, 0.0, 0.08, 0.0)] * 70], sat=True)
+    assert report.seconds == pytest.approx(2.0)
+    assert report.mean_speed_mps == pytest.approx(0.2)
+
+
+def test_a_duck_that_sits_down_at_once_has_a_run_of_no_length(track):
+    assert track([(0, 0, 0, 0.1, 0)] * 20, sat=True).seconds == 0.0
+
+
+def test_sitting_is_told_by_the_goals_before_the_trunk_is_low():
+    assert told_to_sit(SEAT + 0.1)
+    assert told_to_sit(sit_pose(STAND, 1.1)) and not told_to_sit(sit_pose(STAND, 0.6))
+    assert not told_to_sit(STAND)
 
 
 def test_report_in_a_place_that_cannot_hold_it_is_refused(tmp_path):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from firmware_bridge.skills import load_bundle, shipped_bundle
+from firmware_bridge.skills.bundle import load_bundle, shipped_bundle
 from hardware import contract
 from microduck import MicroDuckEnv
 from microduck.learning.nine_skills import STEPPING_WEIGHTS

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tensordict import TensorDict, tensorclass
 from torch import Tensor
 
-from firmware_bridge.archive import read_archive
-from firmware_bridge.skills import shipped_bundle
+from firmware_bridge.skills.archive import read_archive
+from firmware_bridge.skills.bundle import shipped_bundle
 from hardware import contract
 from hardware.errors import ArchiveError, TaskError
 from microduck import tasks

@@ -8,8 +8,8 @@ import pytest
 import torch
 from tensordict import TensorDict
 
-from firmware_bridge.manifest import MANIFEST_FILE, read_manifest
-from firmware_bridge.skills import shipped_bundle
+from firmware_bridge.skills.bundle import shipped_bundle
+from firmware_bridge.skills.manifest import MANIFEST_FILE, read_manifest
 from hardware.errors import BundleError, TaskError, TaskTypeError
 from microduck import tasks
 from microduck.rewards import REWARD_TERMS, RewardRegistry

@@ -56,7 +56,7 @@ def test_limp_servo_keeps_damping_and_friction():
     body.data.qvel[6 + HEAD_YAW] = 5.0
     for _ in range(100):
         body.step()
-    assert abs(body.velocity[HEAD_YAW]) < 0.01
+    assert abs(body.velocity[HEAD_YAW]) < 0.05
     assert body.position[HEAD_YAW] == pytest.approx(0.0, abs=0.6)
 
 
@@ -145,7 +145,7 @@ def test_a_limp_motor_s_gearbox_rubs_until_it_stands():
     body = motors()
     body.data.qvel[6 + HEAD_YAW] = 3.0
     steps(body, 100)
-    assert abs(body.velocity[HEAD_YAW]) < 0.02
+    assert abs(body.velocity[HEAD_YAW]) < 0.05
     assert 0.05 < body.position[HEAD_YAW] < 1.5
 
 

@@ -9,7 +9,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from firmware_bridge.emulator import EmulatedDuck
+from firmware_bridge.emulator.duck import EmulatedDuck
 from hardware.errors import ConfigError, RenderError
 from hardware.joints import JOINT_NAMES, STAND
 from microduck.hand import Grip, Hand
@@ -124,7 +124,7 @@ def held_height(duck):
     return body_of(duck).data.qpos[:7].tolist()
 
 
-UPRIGHT = [0, 0, 0.12, 1, 0, 0, 0]
+UPRIGHT = [0, 0, 0.14, 1, 0, 0, 0]  # it stands at 0.12
 
 
 def test_a_limp_duck_is_held_upright_and_still(duck, desk):
@@ -195,9 +195,37 @@ def test_fallen_duck_is_picked_up_a_second_after_its_torque_went_off(duck, desk,
     assert lying[2] < 0.08
     steps(duck, 0.2)
     x, y, z, *orientation = held_height(duck)
-    assert z == pytest.approx(0.12) and orientation == pytest.approx([1, 0, 0, 0])
+    assert z == pytest.approx(0.14) and orientation == pytest.approx([1, 0, 0, 0])
     assert (x, y) == pytest.approx(lying[:2], abs=0.02)
     assert said[-1] == "the hand holds the duck again"
+
+
+def test_soles_of_a_held_duck_touch_nothing_not_even_after_a_fall(duck, desk):
+    body = body_of(duck)
+
+    def on_the_floor():
+        floor = mujoco.mj_name2id(body.model, mujoco.mjtObj.mjOBJ_GEOM, "floor")
+        return (body.data.contact.geom == floor).any()
+
+    for _ in range(2):
+        steps(duck, 2.0)
+        assert not on_the_floor()
+        stand_up(duck, desk)
+        assert not on_the_floor()
+        first_step(desk)
+        steps(duck, 1.5)
+        assert on_the_floor()
+        desk.torque = OFF.copy()
+        steps(duck, 1.2)
+
+
+def test_hand_puts_the_duck_down_before_it_lets_go(duck, desk):
+    stand_up(duck, desk)
+    first_step(desk)
+    duck.step()
+    body = body_of(duck)
+    assert body.height == pytest.approx(0.12, abs=5e-4)
+    assert np.abs(body.data.qvel[:3]).max() < 0.1  # dropped from 2 cm it would soon be 0.6 m/s
 
 
 def test_a_duck_that_gets_torque_again_in_time_is_left_lying(duck, desk):

@@ -7,7 +7,8 @@ import json
 import signal
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,15 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from firmware_bridge.body import BodySample
-from firmware_bridge.clock import Ticker
-from firmware_bridge.skills import Bundle, load_bundle
+import firmware_bridge.drive.loop
+from firmware_bridge.commands.request import Event, Request
+from firmware_bridge.drive.clock import Ticker
+from firmware_bridge.drive.loop import run
+from firmware_bridge.drive.modes import Mode
+from firmware_bridge.drive.options import Hooks, LoopOptions
+from firmware_bridge.drive.summary import Summary, Tick
+from firmware_bridge.robot.body import BodySample, Health
+from firmware_bridge.skills.bundle import Bundle, load_bundle
 from hardware import contract
 from hardware.errors import BusTimeoutError
 from hardware.joints import STAND
@@ -179,11 +186,15 @@ class FakeBody:
 
     def __init__(self) -> None:
         self.position = STAND + 0.1
+        self.current = np.zeros(14)
+        self.angular_velocity = np.zeros(3)
         self.gravity = np.array([0.0, 0.0, -1.0])
         self.alerts: tuple[str, ...] = ()
+        self.health: Health | None = None
         self.torque = False
         self.gain = 0
         self.reads = 0
+        self.deadlines: list[float] = []
         self.writes: list[np.ndarray] = []
         self.calls: list[str] = []
         self.failing: Callable[[int], bool] = lambda read: False
@@ -193,21 +204,45 @@ class FakeBody:
         self.calls.append("enable")
         self.torque, self.gain = True, p_gain
 
-    def read(self) -> BodySample:
+    def read(self, deadline: float) -> BodySample:
         self.reads += 1
+        self.deadlines.append(deadline)
         self.on_read(self.reads)
         if self.failing(self.reads):
             raise BusTimeoutError("ids 20 did not answer")
-        zero = np.zeros(14)
-        return BodySample(0.0, self.position, zero, zero, np.zeros(3), self.gravity, self.alerts)
+        return BodySample(
+            time_s=0.0,
+            position=self.position,
+            velocity=np.zeros(14),
+            current=self.current,
+            angular_velocity=self.angular_velocity,
+            gravity=self.gravity,
+            alerts=self.alerts,
+            health=self.health,
+        )
 
     def write(self, targets: np.ndarray) -> None:
+        assert self.torque, "a target for a limp duck"
         self.writes.append(targets.copy())
         self.position = targets.copy()
 
     def limp(self) -> None:
         self.calls.append("limp")
         self.torque = False
+
+
+def healthy(**changes: Any) -> Health:
+    """Return what servos report that are well, but for the changes."""
+    usual = {
+        "time_s": 0.0,
+        "voltage": np.full(14, 7.6),
+        "temperature": np.full(14, 35.0),
+        "torque": np.ones(14, bool),
+        "faults": {},
+        "watchdog_tripped": False,
+        "rebooted": (),
+    }
+    return Health(**{**usual, **changes})
 
 
 @pytest.fixture
@@ -244,6 +279,90 @@ def bundle(bundle_folder: Path) -> Bundle:
 def body() -> FakeBody:
     """A body without a wire."""
     return FakeBody()
+
+
+class FakeSource:
+    """Gives `request` at every tick; events are handed out once, each at the tick with its number."""
+
+    def __init__(self, interactive: bool = False) -> None:
+        self.refused = 0
+        self.interactive = interactive
+        self.request = Request(None, np.zeros(3), np.zeros(4), 0.0, None)
+        self.events: dict[int, Event] = {}
+        self.ticks = 0
+
+    def latest(self) -> Request:
+        self.ticks += 1
+        return self.request._replace(event=self.events.pop(self.ticks - 1, None))
+
+    def ask(self, vx: float = 0.0, yaw: float = 0.0, **changes: Any) -> None:
+        """Ask for a command from now on."""
+        self.request = self.request._replace(command=np.array([vx, 0.0, yaw]), **changes)
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+@dataclass
+class Drive:
+    """Drives the test bundle on a fake body in fake time, and keeps what was seen."""
+
+    body: FakeBody
+    bundle: Bundle
+    time: FakeTime
+    source: FakeSource = field(default_factory=FakeSource)
+    options: LoopOptions = field(default_factory=lambda: LoopOptions(skill="stand", seconds=1.0))
+    stop: Callable[[], str | None] = lambda: None
+    hurry: Callable[[], bool] = lambda: False
+    on_tick: Callable[[Tick], None] = lambda tick: None
+    ticks: list[Tick] = field(default_factory=list)
+    modes: list[Mode] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+    news: list[str] = field(default_factory=list)
+
+    def run(self, **options: Any) -> Summary:
+        hooks = Hooks(
+            stop=self.stop,
+            hurry=self.hurry,
+            on_mode=self._on_mode,
+            on_news=self.news.append,
+            on_tick=self._on_tick,
+            ticker=self.time.ticker(),
+        )
+        return run(self.body, self.bundle, self.source, replace(self.options, **options), hooks)
+
+    def at(self, read: int, change: Callable[[], None]) -> None:
+        """Let something happen just before the read of that number, the first being 1."""
+        before = self.body.on_read
+
+        def on_read(number: int) -> None:
+            before(number)
+            if number == read:
+                change()
+
+        self.body.on_read = on_read
+
+    def _on_mode(self, mode: Mode, reason: str) -> None:
+        self.modes.append(mode)
+        self.reasons.append(reason)
+
+    def _on_tick(self, tick: Tick) -> None:
+        self.ticks.append(tick)
+        self.on_tick(tick)
+
+
+@pytest.fixture
+def drive(body: FakeBody, bundle: Bundle, fake_time: FakeTime, monkeypatch: pytest.MonkeyPatch) -> Drive:
+    """A drive of the test bundle for one second, by a source that is not interactive."""
+    # Collecting the garbage of a whole test run takes longer than a drive.
+    monkeypatch.setattr(firmware_bridge.drive.loop, "quiet_collector", nullcontext)
+    return Drive(body, bundle, fake_time)
+
+
+@pytest.fixture(scope="session")
+def make_health() -> Callable[..., Health]:
+    """The maker of what servos report."""
+    return healthy
 
 
 @pytest.fixture

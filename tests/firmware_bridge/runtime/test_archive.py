@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from firmware_bridge.archive import MAX_MEMBERS, parse_archive, read_archive
+from firmware_bridge.skills.archive import MAX_MEMBERS, parse_archive, read_archive
 from hardware.errors import ArchiveError
 
 

@@ -9,8 +9,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from firmware_bridge.onnx_file import check_onnx
-from firmware_bridge.skills import load_bundle
+from firmware_bridge.skills.bundle import load_bundle
+from firmware_bridge.skills.onnx_file import check_onnx
 from hardware.errors import BundleError
 
 Manifest = dict[str, Any]

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from firmware_bridge.signals import StopSignals
+from firmware_bridge.drive.signals import StopSignals
 
 NAMES = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGTSTP", "SIGUSR1", "SIGALRM"]
 
@@ -47,3 +47,20 @@ def test_a_terminal_cannot_suspend_a_drive_in_the_background(name: str) -> None:
     with StopSignals() as signals:
         os.kill(os.getpid(), signal.Signals[name])  # would stop this process for ever
         assert signals.reason() is None
+
+
+@pytest.mark.parametrize(
+    ("names", "hurry"),
+    [
+        (["SIGINT"], False),
+        (["SIGINT", "SIGINT"], True),
+        (["SIGTERM", "SIGINT"], True),
+        (["SIGHUP", "SIGTERM", "SIGHUP"], False),  # a terminal closes while the system goes down
+        (["SIGINT", "SIGTERM"], False),
+    ],
+)
+def test_only_ctrl_c_after_a_first_signal_means_at_once(names: list[str], hurry: bool) -> None:
+    with StopSignals() as signals:
+        for name in names:
+            os.kill(os.getpid(), signal.Signals[name])
+        assert signals.hurry() is hurry

@@ -11,8 +11,8 @@ import numpy as np
 import onnx
 import pytest
 
-from firmware_bridge import skills
-from firmware_bridge.skills import Bundle, load_bundle, shipped_bundle
+from firmware_bridge.skills import bundle as skills
+from firmware_bridge.skills.bundle import Bundle, load_bundle, shipped_bundle
 from hardware import contract
 from hardware.errors import ArchiveError, BundleError, ContractError
 

@@ -1,0 +1,193 @@
+"""The drive behind `duck run`: every check first, then the duck, then what happened."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from firmware_bridge.cli.audience import Audience
+from firmware_bridge.cli.display import StatusPrinter, summary_data, summary_table
+from firmware_bridge.cli.ending import Ending
+from firmware_bridge.cli.robot import settings_of
+from firmware_bridge.cli.sources import make_source, source_name
+from firmware_bridge.cli.streams import flushed_output
+from firmware_bridge.config import AUTO, BusConfig, CalibrationConfig, Config, LoopConfig
+from firmware_bridge.control.network import Listen, listen_address, read_token
+from firmware_bridge.drive import loop
+from firmware_bridge.drive.options import Hooks, LoopOptions
+from firmware_bridge.drive.realtime import realtime
+from firmware_bridge.drive.signals import StopSignals
+from firmware_bridge.drive.summary import Summary
+from firmware_bridge.robot.body import RealBody, open_body
+from firmware_bridge.skills.bundle import Bundle, load_bundle, shipped_bundle
+from firmware_bridge.wire.find_port import find_port
+from hardware.calibration import Calibration, load_calibration
+from hardware.errors import BusError, ConfigError, PortError
+from hardware.files import replacing
+
+LOOK_S = 0.5
+"""Time between two looks for the duck's port [s]."""
+
+
+class _Plan(NamedTuple):
+    """A drive whose files are in order.
+
+    Attributes:
+        options: of the command line.
+        config: the robot's settings, in part replaced by the options.
+        bundle: the policy.
+        calibration: what the robot's parts deviate by.
+        listen: where the network is served, None for nowhere.
+    """
+
+    options: argparse.Namespace
+    config: Config
+    bundle: Bundle
+    calibration: Calibration
+    listen: Listen | None
+
+
+def drive(options: argparse.Namespace, signals: StopSignals) -> int:
+    """Drive a duck as the options of `duck run` say, and return the exit code.
+
+    Raises:
+        DuckError: the bundle, the command, a file, the port or the duck is not in order; nothing moved.
+    """
+    plan = _check(options)
+    with ExitStack() as stack:
+        status = stack.enter_context(StatusPrinter(sys.stderr))
+        own = make_source(options, plan.bundle, plan.config.gamepad, status.tell)
+        stack.enter_context(closing(own))
+        audience = Audience(status, own, plan.config.battery)
+        if not options.no_socket:
+            served = audience.served(source_name(options), plan.bundle.skills, options.socket, plan.listen)
+            stack.enter_context(served)
+        ending = Ending(signals, audience.source)
+        stack.enter_context(realtime() if plan.config.loop.realtime else nullcontext())
+        try:
+            body = stack.enter_context(_open(plan, status.tell, ending.before_the_loop))
+        except BusError as error:
+            if ending.reason() is None:
+                raise
+            status.tell(f"stopped: {error}")
+            return ending.code()
+        audience.bus = body.stats
+        summary, cpu_share = _run(plan, body, audience, ending)
+    code = ending.code(summary.mode)
+    _tell(plan, summary, cpu_share, code)
+    return code
+
+
+def _check(options: argparse.Namespace) -> _Plan:
+    config = _config(options)
+    listen = _listen(options)
+    _check_target(options.json)
+    file = config.calibration.file
+    calibration = load_calibration(file) if file else Calibration()
+    return _Plan(options, config, load_bundle(options.bundle or shipped_bundle()), calibration, listen)
+
+
+def _check_target(path: Path | None) -> None:
+    if path is None:
+        return
+    if not path.parent.is_dir():
+        raise ConfigError(f"cannot write {path}: there is no folder {path.parent}; make it")
+    if path.is_dir():
+        raise ConfigError(f"cannot write {path}: it is a folder; name a file in it")
+
+
+def _config(options: argparse.Namespace) -> Config:
+    """Return the robot's settings, with what the command line says in their place."""
+    config = settings_of(options)
+    port = config.bus.port if options.port is None else options.port
+    wait_s = config.bus.wait_s if options.wait is None else options.wait
+    return replace(
+        config,
+        bus=BusConfig(port, config.bus.baud, wait_s),
+        calibration=CalibrationConfig(options.calibration or config.calibration.file),
+        loop=LoopConfig(options.realtime or config.loop.realtime),
+    )
+
+
+def _listen(options: argparse.Namespace) -> Listen | None:
+    if options.no_socket and (options.remote or options.listen):
+        raise ConfigError("--no-socket leaves --remote and --listen without what they need; leave it out")
+    if (options.listen is None) is not (options.token is None):
+        raise ConfigError("--listen HOST:PORT and --token FILE need each other; give both or neither")
+    return Listen(*listen_address(options.listen), read_token(options.token)) if options.listen else None
+
+
+def _open(
+    plan: _Plan, tell: Callable[[str], None], stop: Callable[[], str | None]
+) -> AbstractContextManager[RealBody]:
+    """Return the duck, still to be opened, on its port.
+
+    Raises:
+        PortError: it is to be looked for, and no port has a duck on it in time.
+    """
+    bus = plan.config.bus
+    begin = time.monotonic()
+    path = _find_port(bus, tell, stop) if bus.port == AUTO else bus.port
+    left = max(0.0, begin + bus.wait_s - time.monotonic())
+    return open_body(path, plan.calibration, baud=bus.baud, wait_s=left, report=tell, stop=stop)
+
+
+def _find_port(bus: BusConfig, tell: Callable[[str], None], stop: Callable[[], str | None]) -> str:
+    """Look for the duck's port until its time is over, for a duck without power answers on none."""
+    give_up = time.monotonic() + bus.wait_s
+    waits = False
+    while True:
+        try:
+            return find_port(bus.baud)
+        except PortError as error:
+            if stop() is not None or time.monotonic() >= give_up:
+                raise
+            if not waits:
+                tell(f"waiting: {error}")
+            waits = True
+            time.sleep(LOOK_S)
+
+
+def _run(plan: _Plan, body: RealBody, audience: Audience, ending: Ending) -> tuple[Summary, float]:
+    """Drive, and return what happened and the share of a core that it took."""
+    config = plan.config
+    options = LoopOptions(
+        plan.options.skill, plan.options.seconds, config.limits, config.battery, config.gains.p_gain
+    )
+    hooks = Hooks(
+        stop=ending.reason,
+        hurry=ending.hurry,
+        on_mode=audience.on_mode,
+        on_news=audience.tell,
+        on_tick=audience.on_tick,
+    )
+    ending.before_the_loop()
+    wall, cpu = time.perf_counter(), time.process_time()
+    summary = loop.run(body, plan.bundle, audience.source, options, hooks)
+    return summary, (time.process_time() - cpu) / (time.perf_counter() - wall)
+
+
+def _tell(plan: _Plan, summary: Summary, cpu_share: float, code: int) -> None:
+    if plan.options.json:
+        skill = plan.bundle.skill(plan.options.skill).name
+        data = {"skill": skill, "exit_code": code, **summary_data(summary, cpu_share)}
+        _write_json(plan.options.json, data)
+    with suppress(OSError), flushed_output():  # the exit code tells the end, whoever reads the table or not
+        print(summary_table(summary, cpu_share))
+
+
+def _write_json(path: Path, data: dict[str, Any]) -> None:
+    try:
+        # A device, or a link such as /dev/stdout, is written to and not replaced.
+        special = path.is_symlink() or (path.exists() and not path.is_file())
+        with nullcontext(path) if special else replacing(path) as target:
+            target.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {error.strerror}; choose another file") from error

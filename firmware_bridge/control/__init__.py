@@ -1,0 +1,1 @@
+"""The control socket: other programs command a drive, stop it and watch it."""

@@ -1,0 +1,1 @@
+"""A duck without a duck: emulated servos and IMU board behind a pseudo-terminal, with faults on order."""

@@ -1,0 +1,1 @@
+"""Skill bundles, read without torch and checked whole before anything moves."""

@@ -1,0 +1,1 @@
+"""The servo bus: bytes, registers, ports and transactions with deadlines."""

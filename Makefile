@@ -10,7 +10,7 @@ READY := .venv/ready
 TESTABLE := .venv/testable
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench format clean
+.PHONY: help setup demo test check bench skills format clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -47,6 +47,12 @@ check: $(TESTABLE) ## everything that must hold: format, lint, types, layers, te
 
 bench: $(READY) ## measure physics, environment and training, also against TorchRL; tables in runs/bench.md
 	$(BIN)/microduck bench --against-torchrl --scaling --markdown runs/bench.md
+
+skills: $(READY) ## train, export and judge the nine skills that `duck run` comes with; an hour and a half
+	$(BIN)/microduck train runs/nine-skills --library nine-skills --minutes 60 --actuator xl330 --randomize 1
+	$(BIN)/microduck resume runs/nine-skills --minutes 80
+	$(BIN)/microduck export runs/nine-skills firmware_bridge/bundles/nine-skills --last
+	$(BIN)/microduck eval firmware_bridge/bundles/nine-skills --episodes 64 --out docs/reports/nine-skills
 
 format: $(READY) ## put the sources into the house format
 	$(BIN)/ruff format

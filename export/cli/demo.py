@@ -103,7 +103,7 @@ def _drive(files: _Files, seconds: float) -> None:
     files.settings.write_text("# The defaults: what this user's own duck needs is no matter here.\n")
     robot = [sys.executable, "-m", "firmware_bridge.cli", "run", str(files.bundle), "--port", str(files.port)]
     robot += ["--config", str(files.settings), "--no-socket"]
-    command = ["--command", "0.2", "0", "0", "--seconds", str(seconds), "--json", str(files.drive)]
+    command = ["--command", "0.2", "0", "0", "--seconds", str(seconds), "--report", str(files.drive)]
     with subprocess.Popen([*duck, "--report", str(files.truth), "--video", str(files.video)]) as virtual:
         try:
             _wait_for(files.port, virtual)

@@ -66,9 +66,9 @@ def bench_command(options: argparse.Namespace) -> int:
     from firmware_bridge.doctor.bench import measure
     from firmware_bridge.drive.realtime import quiet_collector, realtime
     from firmware_bridge.drive.signals import StopSignals
-    from firmware_bridge.skills.bundle import load_bundle, shipped_bundle
+    from firmware_bridge.skills.bundle import find_bundle, load_bundle
 
-    bundle = load_bundle(options.bundle or shipped_bundle())
+    bundle = load_bundle(find_bundle(options.bundle))
     with StopSignals() as signals, _opened(options, signals.reason) as body:
         before = body.stats.totals() if body else {}
         with quiet_collector(), realtime() if options.realtime else nullcontext():

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from textwrap import wrap
 
 from firmware_bridge.cli.tables import aligned
-from firmware_bridge.doctor.description import NAMES, model_name, name_of
 from firmware_bridge.doctor.facts import Answer, BoardFacts, Doubled, ServoFacts, Survey
 from firmware_bridge.doctor.findings import Finding, verdict
 from firmware_bridge.doctor.report import Report
+from firmware_bridge.robot.devices import NAMES, model_name, name_of
 from firmware_bridge.robot.imu import STATUS_TEXT
 from firmware_bridge.wire import registers
 

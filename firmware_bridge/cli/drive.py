@@ -26,7 +26,7 @@ from firmware_bridge.drive.realtime import realtime
 from firmware_bridge.drive.signals import StopSignals
 from firmware_bridge.drive.summary import Summary
 from firmware_bridge.robot.body import RealBody, open_body
-from firmware_bridge.skills.bundle import Bundle, load_bundle, shipped_bundle
+from firmware_bridge.skills.bundle import Bundle, find_bundle, load_bundle
 from firmware_bridge.wire.find_port import find_port
 from hardware.calibration import Calibration, load_calibration
 from hardware.errors import BusError, ConfigError, PortError
@@ -88,10 +88,10 @@ def drive(options: argparse.Namespace, signals: StopSignals) -> int:
 def _check(options: argparse.Namespace) -> _Plan:
     config = _config(options)
     listen = _listen(options)
-    _check_target(options.json)
+    _check_target(options.report)
     file = config.calibration.file
     calibration = load_calibration(file) if file else Calibration()
-    return _Plan(options, config, load_bundle(options.bundle or shipped_bundle()), calibration, listen)
+    return _Plan(options, config, load_bundle(find_bundle(options.bundle)), calibration, listen)
 
 
 def _check_target(path: Path | None) -> None:
@@ -175,10 +175,10 @@ def _run(plan: _Plan, body: RealBody, audience: Audience, ending: Ending) -> tup
 
 
 def _tell(plan: _Plan, summary: Summary, cpu_share: float, code: int) -> None:
-    if plan.options.json:
+    if plan.options.report:
         skill = plan.bundle.skill(plan.options.skill).name
         data = {"skill": skill, "exit_code": code, **summary_data(summary, cpu_share)}
-        _write_json(plan.options.json, data)
+        _write_json(plan.options.report, data)
     with suppress(OSError), flushed_output():  # the exit code tells the end, whoever reads the table or not
         print(summary_table(summary, cpu_share))
 

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from math import atan2, degrees, hypot
 from typing import Any
 
+from firmware_bridge.wire.registers import CHARGED_PACK
+
 NONE = "-"
 _LARGE = 1e9
 """No value of a drive is that large."""
@@ -131,9 +133,11 @@ def _notes(tick: Any, index: int, name: str) -> str:
         notes.append("limp")
     if name in _list(tick, "joints", "rebooted"):
         notes.append("rebooted")
-    faults = _list(tick, "joints", "faults", name)
-    if faults or name in _list(tick, "joints", "alerts"):
-        notes.append("FAULT" + (f": {', '.join(map(str, faults))}" if faults else ""))
+    faults = [str(fault) for fault in _list(tick, "joints", "faults", name)]
+    if faults and CHARGED_PACK.issuperset(faults):
+        notes += faults
+    elif faults or name in _list(tick, "joints", "alerts"):
+        notes.append("FAULT" + (f": {', '.join(faults)}" if faults else ""))
     return ", ".join(notes)
 
 

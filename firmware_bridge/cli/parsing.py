@@ -41,7 +41,10 @@ def add_command(commands: Commands, name: str, handler: Handler, text: str) -> a
 
 def add_bundle(parser: argparse.ArgumentParser) -> None:
     """Add the skill bundle, which may be left out."""
-    text = "folder made by `microduck export`; without it the bundle that comes with this package"
+    text = (
+        "folder made by `microduck export`, or `walk` or `nine-skills`, which come with\n"
+        "this package; without it `walk`"
+    )
     parser.add_argument("bundle", nargs="?", type=Path, metavar="BUNDLE", help=text)
 
 

@@ -27,7 +27,7 @@ def add(commands: Commands) -> None:
     _add_sources(parser)
     _add_robot(parser)
     _add_socket(parser)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the summary to FILE")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write what happened to FILE, as JSON")
 
 
 def _add_sources(parser: argparse.ArgumentParser) -> None:

@@ -49,8 +49,8 @@ def setup_command(options: argparse.Namespace) -> int:
 
 def _adopt_one(port: str, config: Config, options: argparse.Namespace) -> int:
     from firmware_bridge.doctor.adoption import adopt, find_vacancy
-    from firmware_bridge.doctor.description import name_of
     from firmware_bridge.doctor.survey import bus_on
+    from firmware_bridge.robot.devices import name_of
 
     open_at, baud = bus_on(port), config.bus.baud
     found = find_vacancy(open_at, options.joint, baud)
@@ -67,8 +67,8 @@ def _adopt_one(port: str, config: Config, options: argparse.Namespace) -> int:
 
 def _adopt_all(port: str, config: Config) -> int:
     from firmware_bridge.doctor.adoption import adopt_all
-    from firmware_bridge.doctor.description import name_of
     from firmware_bridge.doctor.survey import bus_on
+    from firmware_bridge.robot.devices import name_of
     from hardware.joints import MOUTH_ID
 
     left = adopt_all(bus_on(port), ask, print, config.bus.baud)
@@ -83,8 +83,8 @@ def _adopt_all(port: str, config: Config) -> int:
 
 def _tell(facts: ServoFacts, config: Config) -> None:
     """Say that a servo is adopted, and what still differs at it."""
-    from firmware_bridge.doctor.description import model_name, name_of
     from firmware_bridge.doctor.servo_checks import servo_deviations
+    from firmware_bridge.robot.devices import model_name, name_of
 
     print(f"{name_of(facts.id)}: {model_name(facts.model)}, firmware {facts.firmware}, is set up")
     for finding in servo_deviations(facts, config.limits, config.battery):

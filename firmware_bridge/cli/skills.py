@@ -21,9 +21,9 @@ def add(commands: Commands) -> None:
 
 def skills_command(options: argparse.Namespace) -> int:
     """Print a bundle's skills and return the exit code."""
-    from firmware_bridge.skills.bundle import load_bundle, shipped_bundle
+    from firmware_bridge.skills.bundle import find_bundle, load_bundle
 
-    folder = options.bundle or shipped_bundle()
+    folder = find_bundle(options.bundle)
     bundle = load_bundle(folder)
     rows = [_HEAD, *(_row(skill) for skill in bundle.skills.values())]
     widths = [max(len(row[i]) for row in rows) for i in range(len(_HEAD))]

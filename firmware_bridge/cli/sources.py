@@ -48,7 +48,7 @@ def make_source(
     """
     skill = bundle.skill(options.skill)
     if options.stdin:
-        return LineCommands(sys.stdin.fileno())
+        return LineCommands(sys.stdin.fileno(), say)
     if options.script:
         return ScriptCommands(load_script(options.script, bundle.skills, skill.name))
     if options.keyboard:

@@ -19,25 +19,40 @@ READ_BYTES = 4096
 class LineCommands:
     """Lines `VX VY YAW` [m/s, m/s, rad/s]; the newest counts.
 
-    A line that is no command is counted and passed over; who sends nothing else goes stale like the silent.
+    A line that is no command is counted and passed over; who sends nothing else goes stale like the silent,
+    and so does a descriptor that cannot be read, such as the terminal of a program in the background.
 
     Args:
         descriptor: what to read; it stays open.
+        say: shows a line to the user.
         now: monotonic time [s].
     """
 
     interactive = False
 
-    def __init__(self, descriptor: int, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        descriptor: int,
+        say: Callable[[str], None] = lambda line: None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.refused = 0
-        self._descriptor, self._now = descriptor, now
+        self._descriptor, self._say, self._now = descriptor, say, now
+        self._readable = True
         self._rest = b""
         self._values, self._given = NO_COMMAND, -inf
 
     def latest(self) -> Request:
         """Take in what has arrived and return the newest command."""
-        if select.select([self._descriptor], [], [], 0)[0]:
-            self._take(os.read(self._descriptor, READ_BYTES))
+        if self._readable and select.select([self._descriptor], [], [], 0)[0]:
+            try:
+                self._take(os.read(self._descriptor, READ_BYTES))
+            except OSError as error:
+                self._readable = False
+                self._say(
+                    f"no more commands: standard input cannot be read ({error.strerror}); run in the "
+                    "foreground, or give it a pipe"
+                )
         return Request(None, self._values, NO_HEAD, self._now() - self._given, None)
 
     def close(self) -> None:

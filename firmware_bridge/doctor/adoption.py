@@ -11,17 +11,12 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from firmware_bridge.doctor import fixer
-from firmware_bridge.doctor.description import (
-    ALL_SERVO_IDS,
-    FACTORY_BAUD,
-    FACTORY_ID,
-    NAMES,
-    model_name,
-    name_of,
-)
+from firmware_bridge.doctor.description import FACTORY_BAUD, FACTORY_ID
 from firmware_bridge.doctor.facts import ServoFacts
 from firmware_bridge.doctor.findings import MoveToBaud
-from firmware_bridge.doctor.survey import OpenAt, Presence, examine_servo, presence
+from firmware_bridge.doctor.survey import OpenAt, examine_servo
+from firmware_bridge.robot.devices import ALL_SERVO_IDS, NAMES, model_name, name_of
+from firmware_bridge.robot.presence import Presence, presence
 from firmware_bridge.wire import registers
 from firmware_bridge.wire.bus import Bus
 from hardware import servo

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from firmware_bridge.doctor.description import name_of
 from firmware_bridge.robot.body import Body, BodySample
+from firmware_bridge.robot.devices import name_of
 from firmware_bridge.skills.bundle import Bundle
 from firmware_bridge.wire import protocol, registers
 from firmware_bridge.wire.bus import Bus

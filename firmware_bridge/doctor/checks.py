@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TypeGuard
 
 from firmware_bridge.doctor import description
-from firmware_bridge.doctor.description import model_name, name_of
 from firmware_bridge.doctor.facts import (
     Answer,
     BoardFacts,
@@ -21,6 +20,7 @@ from firmware_bridge.doctor.findings import Finding, Level, MoveToBaud, SetLaten
 from firmware_bridge.doctor.servo_checks import FIX_IT, servo_deviations, wrong_model
 from firmware_bridge.drive.limits import Battery, Limits
 from firmware_bridge.robot import imu
+from firmware_bridge.robot.devices import NAMES, REQUIRED_IDS, model_name, name_of
 from firmware_bridge.robot.imu import BOARD_ID, STATUS_GOOD, STATUS_TEXT
 from hardware import servo
 from hardware.joints import SERVO_IDS
@@ -84,7 +84,7 @@ def _presence(survey: Survey) -> Iterator[Finding]:
 def _missing(device: int, newcomer: bool) -> Finding:
     remedy = "check its cable and power"
     if newcomer and device in SERVO_IDS:
-        remedy = f"`duck setup --joint {description.NAMES[device]}` puts the new servo in its place"
+        remedy = f"`duck setup --joint {NAMES[device]}` puts the new servo in its place"
     return Finding(
         where=name_of(device),
         what="answer",
@@ -98,7 +98,7 @@ def _missing(device: int, newcomer: bool) -> Finding:
 
 def _strays(survey: Survey) -> Iterator[Finding]:
     for stray in survey.strays:
-        if stray.id in description.NAMES and stray.id not in survey.answers:
+        if stray.id in NAMES and stray.id not in survey.answers:
             yield _lost(stray, survey.baud)
             continue
         if stray.id in survey.answers:
@@ -158,7 +158,7 @@ def _fast_read(survey: Survey) -> Iterator[Finding]:
     slow = {
         device: answer.firmware
         for device, answer in survey.answers.items()
-        if device in description.REQUIRED_IDS and _is_slow(answer)
+        if device in REQUIRED_IDS and _is_slow(answer)
     }
     if slow:
         yield Finding(

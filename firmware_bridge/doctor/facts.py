@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
-from firmware_bridge.doctor.description import FACTORY_ID, REQUIRED_IDS
+from firmware_bridge.doctor.description import FACTORY_ID
+from firmware_bridge.robot.devices import REQUIRED_IDS
 from firmware_bridge.wire.registers import Register
 
 

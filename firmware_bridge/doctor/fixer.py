@@ -8,10 +8,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from firmware_bridge.doctor.description import ALL_SERVO_IDS, SETTINGS, name_of, show
+from firmware_bridge.doctor.description import show
 from firmware_bridge.doctor.findings import Fix, MoveToBaud, Restart, SetLatencyTimer, WriteRegister
 from firmware_bridge.doctor.latency import set_latency_timer
 from firmware_bridge.doctor.survey import OpenAt
+from firmware_bridge.robot.devices import ALL_SERVO_IDS, name_of
+from firmware_bridge.robot.servos import REBOOT_S
+from firmware_bridge.robot.settings import SETTINGS
 from firmware_bridge.wire import registers
 from firmware_bridge.wire.bus import Bus
 from firmware_bridge.wire.registers import Register
@@ -20,8 +23,6 @@ from hardware.errors import BusTimeoutError, DeviceError, PortError
 
 EEPROM_PAUSE_S = 0.02
 """Time a servo is left alone after a write to its EEPROM (pollen-robotics/microduck) [s]."""
-RESTART_S = 0.5
-"""Time a servo takes to come back after a restart (pollen-robotics/microduck) [s]."""
 Pause = Callable[[float], None]
 """Waits for a time [s]."""
 
@@ -164,7 +165,7 @@ def restart(bus: Bus, device: int, pause: Pause) -> None:
         DeviceError: an error is there again.
     """
     bus.reboot(device)
-    pause(RESTART_S)
+    pause(REBOOT_S)
     bits = int(bus.read(device, registers.HARDWARE_ERROR)) & servo.SHUTDOWN_MASK
     if bits:
         causes = " + ".join(registers.hardware_errors(bits))

@@ -8,12 +8,12 @@ from typing import Any
 
 from firmware_bridge.config import Config
 from firmware_bridge.doctor.checks import find_deviations
-from firmware_bridge.doctor.description import NAMES
 from firmware_bridge.doctor.facts import Answer, BoardFacts, Doubled, ServoFacts, Survey
 from firmware_bridge.doctor.findings import Finding, Fix, Level, cost, exit_code, verdict
 from firmware_bridge.doctor.fixer import Outcome, describe
 from firmware_bridge.doctor.latency import read_latency_timer
 from firmware_bridge.doctor.survey import bus_on, take_survey
+from firmware_bridge.robot.devices import NAMES
 from hardware.errors import PortError
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from firmware_bridge.doctor import description
-from firmware_bridge.doctor.description import Setting, model_name, name_of, show
+from firmware_bridge.doctor.description import show
 from firmware_bridge.doctor.facts import ServoFacts
 from firmware_bridge.doctor.findings import Finding, Level, Restart, WriteRegister
 from firmware_bridge.drive.limits import Battery, Limits
+from firmware_bridge.robot.devices import model_name, name_of
+from firmware_bridge.robot.settings import SETTINGS, Setting
 from firmware_bridge.wire import registers
 from hardware import servo
 from hardware.joints import SERVO_IDS
@@ -43,7 +45,7 @@ def wrong_model(device: int, found: int, expected: int) -> Finding:
 
 
 def _settings(facts: ServoFacts) -> Iterator[Finding]:
-    for setting in description.SETTINGS:
+    for setting in SETTINGS:
         value = facts.values[setting.register]
         if value != setting.expected:
             yield Finding(
@@ -99,7 +101,7 @@ def _errors(facts: ServoFacts) -> Iterator[Finding]:
             remedy="remove the cause and let it cool; `duck doctor --fix` then restarts it",
             fix=Restart(facts.id),
         )
-    elif bits & ~description.INPUT_VOLTAGE_BIT:
+    elif bits & ~registers.INPUT_VOLTAGE:
         yield Finding(
             where=name_of(facts.id),
             what="hardware error",

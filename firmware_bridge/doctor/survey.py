@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from enum import Enum
 from time import monotonic
 from typing import TypeAlias
 
@@ -21,6 +20,8 @@ from firmware_bridge.doctor.facts import (
     Unreliable,
 )
 from firmware_bridge.robot import imu
+from firmware_bridge.robot.devices import NAMES
+from firmware_bridge.robot.presence import Presence, presence
 from firmware_bridge.robot.servos import Servos
 from firmware_bridge.wire import registers
 from firmware_bridge.wire.bus import Bus
@@ -37,9 +38,6 @@ keeps bytes back unless told otherwise [s]."""
 FAST_READ_S, FAST_READ_TRIES = 0.05, 2
 """Time for one device's answer to a fast sync read [s], far more than it needs, and how often it is asked."""
 
-_CENSUS = (registers.REALTIME_TICK.address, 27)
-"""Clock to temperature: bytes in which two devices cannot agree for long."""
-_MOST_LOOKS = 5
 _EEPROM = (
     registers.RETURN_DELAY,
     registers.OPERATING_MODE,
@@ -55,16 +53,6 @@ _RAM = (
 )
 
 
-class Presence(Enum):
-    """How many devices answer at an id; of more than one, the answers may just be damaged."""
-
-    NONE, ONE, MORE = range(3)
-
-
-_PRESENCE = {(0, 0): Presence.NONE, (1, 0): Presence.ONE}
-"""What a census that brings so many whole and damaged answers says; all else is more than one."""
-
-
 def bus_on(path: str) -> OpenAt:
     """Return what opens the bus on a serial port."""
 
@@ -74,20 +62,6 @@ def bus_on(path: str) -> OpenAt:
             yield Bus(port, baud, MOST_DELAY_S)
 
     return open_at
-
-
-def presence(bus: Bus, device: int) -> Presence:
-    """Return how many devices answer at an id: one is believed at once, none or more only when seen twice.
-
-    So neither noise nor an answer that comes late, and is then counted with the next, makes two of one.
-    """
-    before = None
-    for _ in range(_MOST_LOOKS):
-        found = _PRESENCE.get(bus.census(device, *_CENSUS), Presence.MORE)
-        if found in (Presence.ONE, before):
-            break
-        before = found
-    return found
 
 
 def take_survey(
@@ -104,9 +78,9 @@ def take_survey(
         PortError: the port cannot be opened at the duck's speed, or fails.
     """
     with open_at(baud) as bus:
-        looks = {device: _look_at(bus, device) for device in description.NAMES}
+        looks = {device: _look_at(bus, device) for device in NAMES}
         answers = {device: answer for device, answer in looks.items() if answer is not None}
-        strays = tuple(stray for stray in _listen(bus, baud) if stray.id not in description.NAMES)
+        strays = tuple(stray for stray in _listen(bus, baud) if stray.id not in NAMES)
         survey = Survey(baud, answers, strays, (baud,), latency=latency())
     for other in description.BAUDS:
         if len(survey.newcomers) >= len(survey.silent):  # a new servo may be the one that is missing

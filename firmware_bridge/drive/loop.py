@@ -25,6 +25,7 @@ RESERVE_S = 0.004
 """Part of a tick that a read leaves for policy, write and whoever watches [s]; the write takes 0.9 ms."""
 LIMP_TRIES = 2
 """How often torque is switched off before the user is told to do it."""
+_ERROR = "an error ended the loop"
 _NOBODY = Request(None, NO_COMMAND, NO_HEAD, float("inf"), None)
 
 
@@ -84,11 +85,11 @@ class _Loop:
         try:
             if self._modes.mode in STIFF:
                 self._listens = False  # whoever raised it may do so again
-                self._obey(Order(Mode.SIT, "an error ended the loop", Mode.FAULT))
+                self._sit_down()
                 self.run()
         finally:
             if not self._over:
-                self._obey(Order(Mode.FAULT, "an error ended the loop"))
+                self._obey(Order(Mode.FAULT, _ERROR))
 
     def summary(self) -> Summary:
         ticker = self._hooks.ticker
@@ -169,6 +170,14 @@ class _Loop:
             self._motion.begin_sit(walked)
         elif order.mode is Mode.RISE:
             self._switch_on()
+
+    def _sit_down(self) -> None:
+        """Begin to sit down because of an error, or go on with it."""
+        order = self._decider.feasible(Order(Mode.SIT, _ERROR, Mode.FAULT))
+        if order.mode is self._modes.mode:
+            self._decider.then, self._modes.reason = order.then, order.reason
+        else:
+            self._obey(order)
 
     def _switch_on(self) -> None:
         self._watch.begin()

@@ -5,6 +5,7 @@ Thresholds and their sources are in `limits`; `watch` follows these judgements o
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import isfinite
 from typing import NamedTuple
 
@@ -148,6 +149,14 @@ def hot(health: Health, temperature: float) -> tuple[str, ...]:
     """Return the joints, each with its temperature, that are at a temperature [deg C] or above it."""
     pairs = zip(joints.JOINT_NAMES, health.temperature, strict=True)
     return tuple(f"{name} {value:.0f} deg C" for name, value in pairs if value >= temperature)
+
+
+def alarming(alerts: Iterable[str], health: Health | None) -> tuple[str, ...]:
+    """Return the joints of those whose servo raised its alert that report a fault, or nothing known yet."""
+    known = health.faults if health else {}
+    return tuple(
+        name for name in alerts if name not in known or not registers.CHARGED_PACK.issuperset(known[name])
+    )
 
 
 def tripped(health: Health) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from firmware_bridge.drive import safety
 from firmware_bridge.drive.limits import Limits
 from firmware_bridge.drive.summary import Tally
 from firmware_bridge.robot.body import Body, BodySample
@@ -47,7 +48,7 @@ class Senses:
             self.note(error)
             return
         self.fresh, self.gap, self._blind = True, self._blind, 0
-        self._tally.alerts.update(self.sample.alerts)
+        self._tally.alerts.update(safety.alarming(self.sample.alerts, self.sample.health))
 
     def note(self, error: BusError) -> None:
         """Count a failed read or write and keep its text."""

@@ -100,7 +100,7 @@ class Tally:
         held_ticks: ticks that only held the last targets, because too many reads were missed.
         bus_errors: failed reads and writes by the name of their error.
         limited: ticks in which something was limited, by the name of the limit.
-        alerts: joints whose servo reported a hardware fault.
+        alerts: joints whose servo reported a hardware fault; a charged pack's input voltage is none.
     """
 
     policy_ticks: int = 0

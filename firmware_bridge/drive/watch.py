@@ -76,8 +76,9 @@ class Watch:
         self._overcurrent_s = safety.overcurrent_s(self._overcurrent_s, sample.current, periods, limits)
 
     def _take(self, health: Health) -> None:
+        if self._health is None or health.voltage is not self._health.voltage:
+            self._voltage = safety.smooth_voltage(self._voltage, health)
         self._health = health
-        self._voltage = safety.smooth_voltage(self._voltage, health)
         for text in safety.hot(health, self._limits.temperature_warn):
             name = text.split()[0]
             if name not in self._warned:

@@ -34,6 +34,14 @@ _GYRO_NOISE_COUNTS = 1.1
 """Noise of a gyroscope sample: 2.8 mdps/sqrt(Hz), the LSM6DSV16X's, over 50 Hz, in counts of 17.5 mdps."""
 
 _WATCHDOG = registers.BUS_WATCHDOG.address
+_JUDGED_BY = tuple(
+    (first.address, last.address + last.width)
+    for first, last in (
+        (registers.TEMPERATURE_LIMIT, registers.MIN_VOLTAGE_LIMIT),
+        (registers.HARDWARE_ERROR, registers.HARDWARE_ERROR),
+        (registers.PRESENT_INPUT_VOLTAGE, registers.PRESENT_TEMPERATURE),
+    )
+)
 _ROW_AT = {row.address: row for row in registers.TABLE}
 _GOALS = (registers.GOAL_PWM, registers.GOAL_CURRENT, registers.GOAL_VELOCITY, registers.GOAL_POSITION)
 """Registers that cannot be written after the bus watchdog stopped the servo."""
@@ -78,6 +86,7 @@ class EmulatedServo(Device):
 
     def __init__(self, device_id: int, factory: bool = False, clock: Callable[[], float] = monotonic) -> None:
         super().__init__(device_id, servo.MODEL_NUMBER, _FIRMWARE, clock)
+        self._judged = b""
         for register, count in _FACTORY_EEPROM + (() if factory else _DUCK_EEPROM):
             self.poke(register, count)
         self.poke(registers.PRESENT_POSITION, servo.POSITION_CENTRE)
@@ -162,9 +171,11 @@ class EmulatedServo(Device):
         armed = self._torque_enabled and limit > 0 and not self._stopped
         if armed and now - self._heard > limit:
             self._stop()
-        known = self.memory[registers.HARDWARE_ERROR.address]
-        if self._measured_errors() & ~known:
-            self.trip(known | self._measured_errors())
+        if (state := self._judged_by()) != self._judged:
+            known = self.memory[registers.HARDWARE_ERROR.address]
+            if errors := self._measured_errors() & ~known:
+                self.trip(known | errors)
+            self._judged = self._judged_by() if errors else state
 
     @property
     def _torque_enabled(self) -> bool:
@@ -202,6 +213,10 @@ class EmulatedServo(Device):
         self.poke(registers.PROFILE_ACCELERATION, 0)
         self.poke(registers.PROFILE_VELOCITY, 0)
         self._hold_present()
+
+    def _judged_by(self) -> bytes:
+        """Return the bytes that errors follow from; they are worked out only when one of these changes."""
+        return b"".join(self.memory[first:end] for first, end in _JUDGED_BY)
 
     def _measured_errors(self) -> int:
         hot = self.peek(registers.PRESENT_TEMPERATURE) > self.peek(registers.TEMPERATURE_LIMIT)

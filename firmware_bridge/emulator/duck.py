@@ -7,6 +7,7 @@ body sets the servos' state and the IMU's motion; without a simulator the servos
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable
 from time import monotonic
 from types import TracebackType
@@ -16,7 +17,7 @@ import numpy as np
 from firmware_bridge.emulator.clock import Traffic, WireClock
 from firmware_bridge.emulator.device import Device
 from firmware_bridge.emulator.devices import EmulatedImuBoard, EmulatedServo
-from firmware_bridge.emulator.faults import Schedule
+from firmware_bridge.emulator.faults import FaultKind, Schedule
 from firmware_bridge.emulator.injector import Injector
 from firmware_bridge.emulator.line import Arrival, Line
 from firmware_bridge.emulator.wire import Reply, ReplyFilter, Wire, encode
@@ -42,11 +43,14 @@ class EmulatedDuck:
     Args:
         follow: let enabled servos move to their goals by themselves, and limp ones stay.
         imu_board: the IMU board; one in the usual mounting when omitted.
-        clock: time base of the servos, and of an IMU board and faults that come with the duck [s].
+        clock: time base of the servos, the wire, and of an IMU board and faults that come with the duck [s].
         paced: hand each reply over only after the time that instruction and reply take on a real wire.
+        threaded: answer in a thread of its own; else, and always where a late reply is to come by another
+            clock than time.monotonic, whoever uses the port calls `line.step`.
 
     Attributes:
         imu_board: the IMU board.
+        line: the bus's far end.
         port: path of the port to connect to.
     """
 
@@ -56,6 +60,7 @@ class EmulatedDuck:
         imu_board: EmulatedImuBoard | None = None,
         clock: Callable[[], float] = monotonic,
         paced: bool = False,
+        threaded: bool = True,
     ) -> None:
         self.imu_board = imu_board or EmulatedImuBoard(clock=clock)
         self._servos = {i: EmulatedServo(i, clock=clock) for i in (*SERVO_IDS, MOUTH_ID)}
@@ -66,18 +71,18 @@ class EmulatedDuck:
         self._clock, self._follow, self._paced = clock, follow, paced
         self._followed_until = clock()
         self._wire_clock = WireClock()
-        self._free_at = monotonic()
-        self._line = Line(self._answer)
-        self.port = self._line.port
+        self._free_at = clock()
+        self.line = Line(self._answer, clock, threaded)
+        self.port = self.line.port
 
     def __enter__(self) -> EmulatedDuck:
-        self._line.__enter__()
+        self.line.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._line.__exit__(kind, error, trace)
+        self.line.__exit__(kind, error, trace)
 
     @property
     def filter(self) -> ReplyFilter | None:
@@ -94,6 +99,12 @@ class EmulatedDuck:
         """What the bus carried so far; the value returned stays as it is."""
         with self._lock:
             return self._wire_clock
+
+    @property
+    def struck(self) -> tuple[Counter[FaultKind], int]:
+        """What the injected faults did so far: `Injector.struck` and `Injector.spoilt`."""
+        with self._lock:
+            return self._injector.struck.copy(), self._injector.spoilt
 
     @property
     def torque(self) -> np.ndarray:
@@ -204,7 +215,7 @@ class EmulatedDuck:
         """Return how long the host must wait for an exchange that keeps the wire busy so long [s]."""
         if not self._paced:
             return 0.0
-        now = monotonic()
+        now = self._clock()
         self._free_at = max(self._free_at, now) + busy_s
         return self._free_at - now
 

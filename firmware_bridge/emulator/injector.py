@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from math import inf
 
@@ -41,6 +42,10 @@ class Injector:
         wire: to what.
         clock: time base [s].
 
+    Attributes:
+        struck: replies struck, and instructions echoed, so far, by the kind of the fault.
+        spoilt: instructions so far of whose replies one or more were struck.
+
     Raises:
         ConfigError: a fault is to strike a device that is not there.
     """
@@ -53,6 +58,8 @@ class Injector:
         pairs = list(zip(schedule.faults, chances, strict=True))
         self._replies = [(f, chance) for f, chance in pairs if f.target is Target.REPLY]
         self._echoes = [(f, chance) for f, chance in pairs if f.target is Target.INSTRUCTION]
+        self.struck: Counter[FaultKind] = Counter()
+        self.spoilt = 0
 
     def advance(self) -> None:
         """Let happen to the devices what is due by now."""
@@ -67,19 +74,25 @@ class Injector:
 
     def damage(self, packet: Packet, replies: list[Reply]) -> list[Reply]:
         """Return what becomes of the replies to a packet."""
+        before = self.struck.total()
         for fault, chance in self._replies:
-            struck: list[Reply] = []
+            after: list[Reply] = []
             for reply in replies:
                 if self._strikes(fault, chance, _speakers(reply, packet)):
-                    struck += DAMAGES[fault.kind](Strike(reply, packet, fault.size, chance))
+                    after += DAMAGES[fault.kind](Strike(reply, packet, fault.size, chance))
+                    self.struck[fault.kind] += 1
                 else:
-                    struck.append(reply)
-            replies = [reply for reply in struck if reply.data]
+                    after.append(reply)
+            replies = [reply for reply in after if reply.data]
+        self.spoilt += self.struck.total() > before
         return replies
 
     def echoes(self) -> bool:
         """Return whether the host hears back what it just sent."""
-        return any([self._strikes(fault, chance, b"") for fault, chance in self._echoes])
+        echoes = any([self._strikes(fault, chance, b"") for fault, chance in self._echoes])
+        if echoes:
+            self.struck[FaultKind.ECHO] += 1
+        return echoes
 
     def _strikes(self, fault: Fault, chance: np.random.Generator, devices: bytes) -> bool:
         on = fault.active(self._clock() - self._zero) and fault.device in (None, *devices)

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from firmware_bridge.robot.servos import WATCHDOG_S, names_of
+from firmware_bridge.robot.devices import name_of
+from firmware_bridge.robot.servos import WATCHDOG_S
 from firmware_bridge.wire import registers
 from firmware_bridge.wire.bus import Bus
 from firmware_bridge.wire.protocol import Block
@@ -32,7 +33,7 @@ class Health:
 
     Attributes:
         time_s: monotonic time since when nothing in here is older [s].
-        voltage: of the supply, (14,) [V].
+        voltage: of the supply, (14,) [V]; the same array until it is measured again.
         temperature: (14,) [deg C].
         torque: whether torque is on, (14,) bool.
         faults: names of the hardware errors by joint, for joints that have one.
@@ -86,6 +87,7 @@ class HealthWatch:
         self._due = 0.0
         self._updated = inf
         self._paused = False
+        self._charged = False
         self.newest: Health | None = None
 
     def read_all(self) -> None:
@@ -141,6 +143,8 @@ class HealthWatch:
         self._publish()
 
     def _take(self, part: _Part, blocks: Mapping[int, Block], now: float) -> None:
+        if part is _SUPPLY:
+            self._voltage = self._voltage.copy()  # who has the old one sees by that that it is old
         for device, block in blocks.items():
             joint = SERVO_IDS.index(device)
             if part is _STATE:
@@ -156,16 +160,23 @@ class HealthWatch:
 
     def _note_errors(self, device: int, bits: int) -> None:
         """Log a servo's hardware errors when they change."""
-        if bits == self._errors.get(device, 0):
+        before = self._errors.get(device, 0)
+        if bits == before:
             return
-        if bits:
-            self._errors[device] = bits
-            causes = " + ".join(registers.hardware_errors(bits))
-            tripped = " and has switched its torque off" if bits & servo.SHUTDOWN_MASK else ""
-            _log.warning("%s reports %s%s", names_of(device), causes, tripped)
-        else:
+        self._errors[device] = bits
+        if not bits:
             del self._errors[device]
-            _log.info("%s no longer reports a fault", names_of(device))
+        names = registers.hardware_errors(bits)
+        if not registers.CHARGED_PACK.issuperset(names):
+            tripped = " and has switched its torque off" if bits & servo.SHUTDOWN_MASK else ""
+            _log.warning("%s reports %s%s", name_of(device), " + ".join(names), tripped)
+        elif not registers.CHARGED_PACK.issuperset(registers.hardware_errors(before)):
+            _log.info("%s no longer reports a fault", name_of(device))
+        elif bits and not self._charged:
+            self._charged = True
+            _log.warning(
+                "servos report input voltage, as on any charged pack (above 7.0 V); none switches off for it"
+            )
 
     def _rebooted(self, joint: int) -> bool:
         device = SERVO_IDS[joint]
@@ -177,7 +188,7 @@ class HealthWatch:
     def _publish(self) -> None:
         self.newest = Health(
             time_s=min(self._read_at.values()),
-            voltage=self._voltage.copy(),
+            voltage=self._voltage,
             temperature=self._temperature.copy(),
             torque=self._torque.copy(),
             faults={

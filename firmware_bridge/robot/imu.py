@@ -22,6 +22,7 @@ from firmware_bridge.wire.bus import Bus
 from firmware_bridge.wire.registers import Register
 from hardware import rotations
 from hardware.calibration import IMU_BOARD_MOUNTING
+from hardware.contract import CONTROL_PERIOD_S
 from hardware.errors import DeviceError, ImuError
 
 BOARD_ID = 200
@@ -45,6 +46,12 @@ MAX_SQUARED_NORM = 1.02
 """Largest x2 + y2 + z2 taken for a rounding error of half floats."""
 FROZEN_SAMPLES = 25
 """Identical samples in a row, half a second of ticks, that show a dead chip; a live one is never so quiet."""
+STUCK_TURN = 0.15
+"""Turn by the gyroscope, within about `FROZEN_SAMPLES` of one orientation, that shows a dead filter [rad].
+Half floats tell a turn of 0.002 rad, or of 0.09 near the heading opposite to that of power-up; the drift of a
+gyroscope at rest is below 0.01 in that time."""
+STUCK_SAMPLES = 5
+"""Repeats of an orientation below which it is late rather than dead, also in a fast turn [1]."""
 LIVE_SAMPLES = 25
 """Orientations to see before the filter counts as settled, a quarter second at its 100 Hz."""
 SAMPLE_PERIOD_S = 0.01
@@ -61,7 +68,7 @@ class ImuInvalidError(ImuError):
 
 
 class ImuFrozenError(ImuError):
-    """The board keeps sending the same sample."""
+    """The board keeps sending the same sample, or the same orientation while it turns."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +99,10 @@ class BusImu:
         self._to_trunk: list[list[float]] = to_trunk.tolist()
         self._last = b""
         self._repeats = 0
+        self._axis = b""
+        self._still = 0
+        self._turn = np.zeros(3)
+        self._stuck = False
 
     def check(self) -> None:
         """Prove that the board is there, and wait for its orientation filter.
@@ -126,7 +137,8 @@ class BusImu:
         Raises:
             ImuNotStartedError: the orientation is all zero.
             ImuInvalidError: the orientation is not finite or too long.
-            ImuFrozenError: this is the 25th identical block in a row, or a later one.
+            ImuFrozenError: this is the 25th identical block in a row, or a later one; or the orientation
+                stands still while the gyroscope turns.
         """
         self._watch(data)
         if not any(data[6:]):
@@ -141,10 +153,9 @@ class BusImu:
         length = sqrt(max(1.0, squared))
         w = sqrt(max(0.0, 1.0 - squared))
         gravity = rotations.gravity_components(w, x / length, y / length, z / length)
-        return ImuSample(
-            angular_velocity=self._in_trunk([count * RAD_PER_S_PER_COUNT for count in rate]),
-            gravity=self._in_trunk(gravity),
-        )
+        angular_velocity = self._in_trunk([count * RAD_PER_S_PER_COUNT for count in rate])
+        self._watch_turn(data[6:], angular_velocity)
+        return ImuSample(angular_velocity, self._in_trunk(gravity))
 
     def _in_trunk(self, vector: Sequence[float]) -> np.ndarray:
         x, y, z = vector
@@ -156,6 +167,21 @@ class BusImu:
         if self._repeats >= FROZEN_SAMPLES and any(data[6:]):
             raise ImuFrozenError(
                 f"the IMU sent the same sample {self._repeats} times in a row; stop, and power it off and on"
+            )
+
+    def _watch_turn(self, axis: bytes, angular_velocity: np.ndarray) -> None:
+        if axis != self._axis:
+            self._axis, self._still, self._turn, self._stuck = axis, 0, np.zeros(3), False
+            return
+        self._still += 1
+        # What turned long ago fades, so that drift does not add up.
+        self._turn = self._turn * (1 - 1 / FROZEN_SAMPLES) + angular_velocity * CONTROL_PERIOD_S
+        turned = bool(np.linalg.norm(self._turn) > STUCK_TURN)
+        self._stuck = self._stuck or (turned and self._still >= STUCK_SAMPLES)
+        if self._stuck:
+            raise ImuFrozenError(
+                f"the IMU's gyroscope turned by {STUCK_TURN:g} rad while its orientation stood still; stop, "
+                "and power it off and on"
             )
 
     def _diagnosis(self) -> str:

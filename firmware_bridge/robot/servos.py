@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -12,31 +11,24 @@ from time import sleep
 
 import numpy as np
 
+from firmware_bridge.robot.devices import ALL_SERVO_IDS, model_name, name_of
+from firmware_bridge.robot.presence import Presence, presence
+from firmware_bridge.robot.settings import SETTINGS
 from firmware_bridge.wire import registers
 from firmware_bridge.wire.bus import Bus
 from firmware_bridge.wire.protocol import ALERT_BIT, Block
 from firmware_bridge.wire.registers import Register
 from hardware import servo
-from hardware.errors import BusError, DeviceError, SafetyError
-from hardware.joints import JOINTS, MOUTH_ID, NUM_JOINTS, SERVO_IDS
+from hardware.errors import DeviceError, SafetyError
+from hardware.joints import MOUTH_ID, NUM_JOINTS, SERVO_IDS
 
-PWM_SLOPE = 255
-"""PWM slope of the robot's own runtime: the fastest rise of the motor voltage."""
-_NAMES = {**{joint.servo_id: joint.name for joint in JOINTS}, MOUTH_ID: "mouth"}
-_REQUIRED: tuple[tuple[Register, float], ...] = (
-    (registers.RETURN_DELAY, 0.0),
-    (registers.OPERATING_MODE, registers.POSITION_MODE),
-    (registers.PWM_SLOPE, PWM_SLOPE),
-    (registers.SHUTDOWN, servo.SHUTDOWN_MASK),
-)
-"""Settings a duck's servo must hold in its EEPROM; whoever builds the duck writes them once."""
 WATCHDOG_S = 0.2
 """Silence on the bus after which a servo stops by itself [s]: ten ticks, more than the loop ever stumbles."""
+LIMP_TRIES = 5
+"""How often torque is switched off while a servo does not read back as limp; where nobody answers it takes
+45 ms each time, so the whole attempt a quarter of a second."""
 REBOOT_S = 0.5
 """Time after which a restarted servo answers again [s], as the robot's own runtime waits."""
-_CENSUS = (registers.REALTIME_TICK.address, 27)
-"""Clock to temperature: bytes in which two servos with one id cannot agree for long."""
-_MOST_CENSUSES = 4
 _TICK = registers.block_struct(
     registers.PRESENT_PWM.address,
     registers.PRESENT_CURRENT,
@@ -46,8 +38,6 @@ _TICK = registers.block_struct(
 _GOAL = registers.GOAL_POSITION
 _GOAL_ROWS = Struct("<" + "Bi" * NUM_JOINTS)
 _LOWEST, _HIGHEST = 0, servo.COUNTS_PER_TURN - 1  # counts that a goal can be
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -92,13 +82,13 @@ class Servos:
             DeviceError: a servo is missing, doubled, of another model, tripped, or holds a wrong setting.
             BusTimeoutError: a servo answered first and then no more.
         """
-        present = [*SERVO_IDS, MOUTH_ID] if self._count_answers() else list(SERVO_IDS)
+        present = ALL_SERVO_IDS if self._has_mouth() else SERVO_IDS
         for device in present:
             model, _ = self._bus.ping(device)
             if model != servo.MODEL_NUMBER:
                 raise DeviceError(
-                    f"{names_of(device)} is {_model(model)}, but {_model(servo.MODEL_NUMBER)} is expected; "
-                    "change the servo, since another model reads other values in the same registers"
+                    f"{name_of(device)} is {model_name(model)}, but {model_name(servo.MODEL_NUMBER)} is "
+                    "expected; change the servo, since another model reads other values in the same registers"
                 )
         for device in present:
             self._check_settings(device)
@@ -161,27 +151,25 @@ class Servos:
     def limp(self) -> None:
         """Switch torque off at every servo, the mouth's too, whatever fails on the way.
 
-        One packet reaches all; each that does not read back as limp is then written on its own. The bus
+        One packet reaches all; it is sent again while one of the joints does not read back as limp. The bus
         watchdog is disarmed only where torque is known to be off: another servo is to stop by itself.
 
         Raises:
             BusError: the port takes no bytes; torque may be on.
             DeviceError: names the joints that may still hold torque.
         """
-        self._bus.sync_write(registers.TORQUE_ENABLE, dict.fromkeys((*SERVO_IDS, MOUTH_ID), 0))
-        failed = []
-        off = dict.fromkeys(SERVO_IDS, registers.TORQUE_ENABLE.encode(0))
-        for device in self._unlike(registers.TORQUE_ENABLE.address, off):
-            try:
-                self._bus.write(device, registers.TORQUE_ENABLE, 0)
-            except BusError as error:
-                _log.error("%s", error)
-                failed.append(device)
-        limp = [device for device in SERVO_IDS if device not in failed]
+        off = registers.TORQUE_ENABLE.encode(0)
+        stiff = list(SERVO_IDS)
+        for _ in range(LIMP_TRIES):
+            self._bus.sync_write_bytes(registers.TORQUE_ENABLE.address, dict.fromkeys(ALL_SERVO_IDS, off))
+            stiff = self._unlike(registers.TORQUE_ENABLE.address, dict.fromkeys(stiff, off))
+            if not stiff:
+                break
+        limp = [device for device in SERVO_IDS if device not in stiff]
         if limp:
             self._bus.sync_write(registers.BUS_WATCHDOG, dict.fromkeys(limp, 0))
-        if failed:
-            raise DeviceError(f"torque may still be on at {names_of(*failed)}; switch the battery off")
+        if stiff:
+            raise DeviceError(f"torque may still be on at {name_of(*stiff)}; switch the battery off")
 
     def reboot(self, devices: Sequence[int] = SERVO_IDS) -> None:
         """Restart servos, which clears a latched shutdown; every joint is limp before and stays so.
@@ -238,43 +226,32 @@ class Servos:
                 return [min(max(count, _LOWEST), _HIGHEST) for count in counts]
         raise SafetyError(f"targets must be {NUM_JOINTS} finite angles in rad, not {targets}")
 
-    def _count_answers(self) -> bool:
+    def _has_mouth(self) -> bool:
         """Refuse missing and doubled ids; return whether the mouth's servo is there."""
-        answers = {device: self._answers_of(device) for device in (*SERVO_IDS, MOUTH_ID)}
-        doubled = [device for device, found in answers.items() if found not in ((0, 0), (1, 0))]
+        answers = {device: presence(self._bus, device) for device in ALL_SERVO_IDS}
+        doubled = [device for device, found in answers.items() if found is Presence.MORE]
         if doubled:
             raise DeviceError(
-                f"more than one servo answers, or the line is disturbed, at {names_of(*doubled)}; "
+                f"more than one servo answers, or the line is disturbed, at {name_of(*doubled)}; "
                 "unplug servos one by one to find the second, and give it its own id"
             )
-        missing = [device for device in SERVO_IDS if answers[device] == (0, 0)]
+        missing = [device for device in SERVO_IDS if answers[device] is Presence.NONE]
         if missing:
-            others = sorted({found.id for found in self._bus.scan()} - {*_NAMES})
+            others = sorted({found.id for found in self._bus.scan()} - {*ALL_SERVO_IDS})
             raise DeviceError(
-                f"no answer from {names_of(*missing)}; other ids on this bus: {others or 'none'}. "
+                f"no answer from {name_of(*missing)}; other ids on this bus: {others or 'none'}. "
                 "Check power and cables; a new servo answers as id 1, often at 57600 baud only"
             )
-        return answers[MOUTH_ID] == (1, 0)
-
-    def _answers_of(self, device: int) -> tuple[int, int]:
-        """Return what a census of one id brings, and if that is not one sound answer, brings again.
-
-        A disturbed or very late answer looks like a second device for once, but rarely does so twice.
-        """
-        found, before = self._bus.census(device, *_CENSUS), None
-        for _ in range(_MOST_CENSUSES):
-            if found in ((1, 0), before):
-                break
-            found, before = self._bus.census(device, *_CENSUS), found
-        return found
+        return answers[MOUTH_ID] is Presence.ONE
 
     def _check_settings(self, device: int) -> None:
-        for register, expected in _REQUIRED:
+        for setting in SETTINGS:
+            register, expected = setting.register, setting.expected
             value = self._bus.read(device, register)
             if value != expected:
                 unit = f" {register.unit}" if register.unit else ""
                 raise DeviceError(
-                    f"{names_of(device)}: {register.name} (address {register.address}) is {value:g}{unit}, "
+                    f"{name_of(device)}: {register.name} (address {register.address}) is {value:g}{unit}, "
                     f"but {expected:g}{unit} is expected; `duck doctor --fix` sets it"
                 )
         self._refuse_tripped(device)
@@ -303,12 +280,12 @@ class Servos:
             self._bus.write_bytes(device, address, data[device], what)
         failed = self._unlike(address, data)
         if failed:
-            raise DeviceError(f"{names_of(*failed)} did not take {what}; check cables and control table")
+            raise DeviceError(f"{name_of(*failed)} did not take {what}; check cables and control table")
 
     def _unlike(self, address: int, expected: Mapping[int, bytes]) -> list[int]:
         """Return the ids whose registers do not read back as these bytes."""
         length = len(next(iter(expected.values())))
-        blocks = self._bus.sync_read_available(address, length, SERVO_IDS)
+        blocks = self._bus.sync_read_available(address, length, tuple(expected))
         return [
             device for device, data in expected.items() if device not in blocks or blocks[device].data != data
         ]
@@ -319,14 +296,5 @@ class Servos:
         if bits:
             causes = " + ".join(registers.hardware_errors(bits))
             raise DeviceError(
-                f"{names_of(device)} has tripped on {causes}; remove the cause, let it cool, then reboot it"
+                f"{name_of(device)} has tripped on {causes}; remove the cause, let it cool, then reboot it"
             )
-
-
-def names_of(*devices: int) -> str:
-    """Return servos' joints and ids in words."""
-    return ", ".join(f"{_NAMES[device]} (id {device})" for device in devices)
-
-
-def _model(number: int) -> str:
-    return f"{servo.MODEL_NAMES.get(number, 'an unknown model')} ({number})"

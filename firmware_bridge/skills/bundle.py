@@ -26,6 +26,10 @@ from hardware.errors import BundleError
 from hardware.files import read_bounded
 from hardware.joints import NUM_JOINTS
 
+SHIPPED = ("walk", "nine-skills")
+"""Names of the bundles that come with this package."""
+DEFAULT = SHIPPED[0]
+"""The one that is driven unless another is named: it is known to sit down at the end."""
 MAX_POLICY_BYTES = 32 * 1024 * 1024
 """Largest policy file; the ones known take below 1 MiB."""
 # onnxruntime's errors share no base class of their own.
@@ -78,16 +82,27 @@ class Bundle:
             raise BundleError(f"the policy failed on {skill.name!r}: {error}; export it again") from error
 
 
-def shipped_bundle() -> Path:
-    """Return the folder of the walking bundle that comes with this package.
+def shipped_bundle(name: str = DEFAULT) -> Path:
+    """Return the folder of a bundle that comes with this package.
 
     Raises:
-        BundleError: this installation has none.
+        BundleError: this installation has none of that name.
     """
-    folder = Path(str(resources.files("firmware_bridge").joinpath("bundles", "walk")))
+    folder = Path(str(resources.files("firmware_bridge").joinpath("bundles", name)))
     if not (folder / MANIFEST_FILE).is_file():
         raise BundleError(f"there is no bundle in {folder}; name one made by `microduck export`")
     return folder
+
+
+def find_bundle(given: Path | None) -> Path:
+    """Return the folder that a user means: a folder, one of `SHIPPED` by its name, `DEFAULT` for None.
+
+    Raises:
+        BundleError: this installation lacks the shipped bundle that is meant.
+    """
+    if given is None:
+        return shipped_bundle()
+    return shipped_bundle(str(given)) if str(given) in SHIPPED and not given.exists() else given
 
 
 def load_bundle(folder: Path) -> Bundle:
@@ -99,7 +114,9 @@ def load_bundle(folder: Path) -> Bundle:
         ArchiveError: the task archive is damaged.
     """
     if not folder.is_dir():
-        raise BundleError(f"{folder} is not a folder; name a bundle made by `microduck export`")
+        raise BundleError(
+            f"{folder} is not a folder; name a bundle made by `microduck export`, or one of {SHIPPED}"
+        )
     if not any((folder / name).exists() for name in (MANIFEST_FILE, POLICY_FILE, TASKS_FILE)):
         raise BundleError(f"{folder} is no skill bundle; make one with `microduck export RUN {folder}`")
     manifest = read_manifest(folder / MANIFEST_FILE)

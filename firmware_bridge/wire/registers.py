@@ -148,6 +148,12 @@ def hardware_errors(value: int) -> tuple[str, ...]:
     return (*names, f"unknown bits {unknown:#04x}") if unknown else tuple(names)
 
 
+INPUT_VOLTAGE = 0x01
+CHARGED_PACK = frozenset(hardware_errors(INPUT_VOLTAGE & ~servo.SHUTDOWN_MASK))
+"""Names that are no fault on a duck: its pack, when charged, is above the servos' limit of 7.0 V, which makes
+them report this for good, and none of them switches off for it."""
+
+
 def explain_shutdown(mask: int) -> str:
     """Return in words which faults make a servo with this shutdown mask switch its torque off."""
     ignored = [name for bit, name in _ERROR_BITS.items() if not mask & bit]

@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hardware.contract import HEAD_NAMES
 from hardware.errors import ConfigError
 from hardware.joints import JOINT_NAMES
 from microduck.physics.model_parts import FOOT_GEOMS
-from microduck.randomization.parameters import HEAD_JOINTS
 
 FIELDS: Mapping[str, tuple[str, ...]] = {
     "sole_friction": ("geom_friction",),
@@ -59,7 +59,7 @@ class ModelFields:
             for field, live in self._live.items()
         }
         self._trunk = int(model.jnt_bodyid[0])
-        self._head = [int(model.joint(name).bodyid[0]) for name in HEAD_JOINTS]
+        self._head = [int(model.joint(name).bodyid[0]) for name in HEAD_NAMES]
         self._joints = [int(model.joint(name).dofadr[0]) for name in JOINT_NAMES]
         self._ground = _ground(model)
         if "sole_friction" in self._names and model.npair:

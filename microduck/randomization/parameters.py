@@ -12,13 +12,12 @@ from torch import Tensor
 
 from hardware import servo
 from hardware.calibration import MAX_OFFSET
+from hardware.contract import HEAD_NAMES
 from hardware.errors import ConfigError
 from hardware.joints import JOINT_NAMES
 from microduck.physics.servo_bank import MAX_DELAY_S
 
 _AXES = ("x", "y", "z")
-HEAD_JOINTS = ("neck_pitch", "head_pitch", "head_yaw", "head_roll")
-"""Joints that carry the parts of neck and head, from the trunk outwards."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ PARAMETERS = (
         0.1,
         "m",
         "shift of the centre of mass of each part of neck and head, by its joint",
-        tuple(f"{joint}_{axis}" for joint in HEAD_JOINTS for axis in _AXES),
+        tuple(f"{joint}_{axis}" for joint in HEAD_NAMES for axis in _AXES),
     ),
     Parameter("armature_scale", 1.0, 0.1, 10.0, "", "rotor inertia of the servos, times the model's"),
     Parameter("servo_friction_scale", 1.0, 0.0, 10.0, "", "friction of the servos, times the model's"),

@@ -11,7 +11,7 @@ def test_the_shipped_skill_walks_a_virtual_duck_without_falling(tmp_path):
     duck = [sys.executable, "-m", "export.cli", "virtual-duck", "--link", str(port), "--report", str(truth)]
     settings = tmp_path / "duck.toml"
     settings.touch()  # the defaults, whatever this user's own are
-    robot = [sys.executable, "-m", "firmware_bridge.cli", "run", "--port", str(port), "--json", str(drive)]
+    robot = [sys.executable, "-m", "firmware_bridge.cli", "run", "--port", str(port), "--report", str(drive)]
     robot += ["--config", str(settings), "--no-socket"]
     with subprocess.Popen(duck) as virtual:
         try:

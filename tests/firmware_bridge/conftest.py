@@ -1,23 +1,33 @@
-"""Wires for tests: one without time, one that plays recorded bytes, and a duck behind a real port."""
+"""Wires for tests: without time, with recorded bytes, and real ports to ducks in real or stepped time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from math import inf
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-import firmware_bridge.wire.transport
+from firmware_bridge.drive.clock import Ticker
 from firmware_bridge.emulator.devices import Device, EmulatedImuBoard, EmulatedServo
 from firmware_bridge.emulator.duck import EmulatedDuck
 from firmware_bridge.emulator.wire import Wire
-from firmware_bridge.wire import protocol
+from firmware_bridge.robot import body, health, imu, servos
+from firmware_bridge.robot.body import RealBody
+from firmware_bridge.wire import port, protocol, transport
 from firmware_bridge.wire.bus import Bus
 from firmware_bridge.wire.port import SerialPort
+from hardware.calibration import Calibration
 from hardware.joints import MOUTH_ID, SERVO_IDS
 
 settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any-machine")
+
+MACHINE_S = 60.0
+"""Longest that bytes may take through a pseudo-terminal on a busy machine [s]."""
 
 
 class StandingClock:
@@ -115,8 +125,8 @@ def make_wire_port() -> type[WirePort]:
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a busy machine answer late without failing a test that is not about lateness."""
-    monkeypatch.setattr(firmware_bridge.wire.transport, "HOST_MARGIN_S", 0.05)
-    monkeypatch.setattr(firmware_bridge.wire.transport, "ACK_MARGIN_S", 0.2)
+    monkeypatch.setattr(transport, "HOST_MARGIN_S", 0.05)
+    monkeypatch.setattr(transport, "ACK_MARGIN_S", 0.2)
 
 
 @pytest.fixture
@@ -131,3 +141,85 @@ def bus(duck: EmulatedDuck) -> Iterator[Bus]:
     """A driver on the emulated duck's real port."""
     with SerialPort(duck.port) as port:
         yield Bus(port)
+
+
+class SteppedTime:
+    """Time that passes only when someone waits."""
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+        self._period_s = self._next_s = inf
+        self._step: Callable[[], None] = lambda: None
+
+    def now(self) -> float:
+        return self.now_s
+
+    def sleep(self, seconds: float) -> None:
+        self.move_to(self.now_s + max(seconds, 1e-9))  # a real sleep takes some time, however short
+
+    def move_to(self, time_s: float) -> None:
+        while self._next_s <= time_s:
+            self.now_s = self._next_s
+            self._next_s += self._period_s
+            self._step()
+        self.now_s = time_s
+
+    def every(self, period_s: float, step: Callable[[], None]) -> None:
+        """Let something happen from now on, each time that a period has passed."""
+        self._period_s, self._step = period_s, step
+        self._next_s = self.now_s + period_s
+
+    def ticker(self) -> Ticker:
+        return Ticker(now=self.now, sleep=self.sleep)
+
+
+class SteppedPort(SerialPort):
+    """A real port, with an emulated duck at its far end whose thread is this one: both take turns.
+
+    Bytes go through the pseudo-terminal; a wait moves the time to when the next bytes are due, or to its end.
+    """
+
+    def __init__(self, duck: EmulatedDuck, time: SteppedTime) -> None:
+        super().__init__(duck.port)
+        self._line, self._time = duck.line, time
+        self._written, self._taken = duck.line.heard, duck.line.sent
+
+    def write(self, data: bytes) -> None:
+        super().write(data)
+        self._written += len(data)
+        while self._line.heard < self._written:
+            self._line.step(inf)
+
+    def _take(self, wait: float) -> bytes:
+        until = self._time.now() + wait
+        while self._line.sent == self._taken and self._time.now() < until:
+            self._time.move_to(min(until, self._line.next_due))
+            self._line.step(0.0)
+        data = super()._take(MACHINE_S if self._line.sent > self._taken else 0.0)
+        self._taken += len(data)
+        return data
+
+
+@pytest.fixture
+def stepped(monkeypatch: pytest.MonkeyPatch) -> SteppedTime:
+    """The driver's time, which passes only when it waits: neither a slow nor a busy machine matters."""
+    time = SteppedTime()
+    for module in (transport, health, body, imu):
+        monkeypatch.setattr(module, "monotonic", time.now)
+    for module in (body, imu, servos):
+        monkeypatch.setattr(module, "sleep", time.sleep)
+    monkeypatch.setattr(port, "time", SimpleNamespace(monotonic=time.now, sleep=time.sleep))
+    return time
+
+
+@pytest.fixture
+def make_stepped_body(stepped: SteppedTime) -> Iterator[Callable[..., tuple[EmulatedDuck, RealBody]]]:
+    """Makes emulated ducks whose wire takes the time of a real one, each with the body that drives it."""
+    with ExitStack() as stack:
+
+        def make(**options: Any) -> tuple[EmulatedDuck, RealBody]:
+            duck = EmulatedDuck(clock=stepped.now, paced=True, threaded=False, **options)
+            wire = stack.enter_context(SteppedPort(stack.enter_context(duck), stepped))
+            return duck, RealBody(Bus(wire), Calibration())
+
+        yield make

@@ -237,9 +237,10 @@ def test_a_walkers_archive_of_before_terms_were_named_loads_with_the_weights_it_
     assert tasks.MicroDuckTask.load(old).names == ("walk",)
 
 
-def test_the_shipped_walker_loads_as_the_recipe_makes_it():
-    shipped = tasks.load_library(shipped_bundle() / "tasks.tdz")
-    assert same(shipped, find_library("walk"))
+@pytest.mark.parametrize("name", ["walk", "nine-skills"])
+def test_a_shipped_bundles_rows_are_those_that_train_as_it_did(name):
+    shipped = tasks.load_library(shipped_bundle(name) / "tasks.tdz")
+    assert same(shipped, find_library(name))
 
 
 def test_unknown_numbers_of_weights_are_refused_with_the_known_ones(tmp_path):

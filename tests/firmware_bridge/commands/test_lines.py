@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 
@@ -14,7 +15,8 @@ class Pipe:
     def __init__(self) -> None:
         self.read_end, self.write_end = os.pipe()
         self.now_s = 5.0
-        self.commands = LineCommands(self.read_end, lambda: self.now_s)
+        self.said: list[str] = []
+        self.commands = LineCommands(self.read_end, self.said.append, lambda: self.now_s)
 
     def send(self, text: str) -> None:
         os.write(self.write_end, text.encode())
@@ -88,3 +90,21 @@ def test_a_sender_that_closed_the_pipe_goes_stale_without_an_error(pipe: Pipe) -
         pipe.now_s += 1.0
         request = pipe.commands.latest()
     assert request.age_s == pytest.approx(2.0)
+
+
+def test_a_terminal_that_may_not_be_read_goes_stale_and_is_told_once(
+    pipe: Pipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(descriptor: int, count: int) -> bytes:
+        raise OSError(errno.EIO, "Input/output error")  # what a background process gets
+
+    pipe.send("0.1 0 0\n")
+    pipe.commands.latest()
+    monkeypatch.setattr("firmware_bridge.commands.lines.os.read", read)
+    pipe.send("0.2 0 0\n")
+    for _ in range(3):
+        pipe.now_s += 1.0
+        request = pipe.commands.latest()
+    assert (request.command.tolist(), request.age_s) == ([0.1, 0, 0], pytest.approx(3.0))
+    (line,) = pipe.said
+    assert "standard input cannot be read (Input/output error); run in the foreground, or" in line

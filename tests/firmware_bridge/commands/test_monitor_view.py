@@ -88,14 +88,15 @@ def test_the_trunks_lean_is_told_by_gravity(gravity: list[float], shown: str) ->
 def test_each_joint_has_a_line_with_what_is_wrong_with_it() -> None:
     joints = tick()["joints"]
     joints["torque"][1] = False
-    joints["faults"] = {"left_knee": ["overload", "overheating"]}
-    joints["alerts"] = ["left_knee", "neck_pitch"]
+    joints["faults"] = {"left_knee": ["overload", "overheating"], "left_ankle": ["input voltage"]}
+    joints["alerts"] = ["left_knee", "left_ankle", "neck_pitch"]
     joints["rebooted"] = ["right_ankle"]
     head, *lines = joint_lines(tick(joints=joints))
     assert [line.split()[0] for line in lines] == list(JOINT_NAMES)
     assert lines[0].split() == ["left_hip_yaw", "+0.020", "-0.010", "+0.12", "A", "30", "C"]
     assert lines[1].endswith("limp")
     assert lines[3].endswith("FAULT: overload, overheating")
+    assert lines[4].endswith("C  input voltage")  # which a charged pack always reports
     assert lines[5].endswith("FAULT")
     assert lines[13].endswith("rebooted")
     assert head.split() == ["joint", "target", "is", "at", "current", "temp"]

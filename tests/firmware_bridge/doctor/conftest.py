@@ -106,9 +106,9 @@ def served(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Desk:
     """A desk in place of every serial port, for the commands; no settings of whoever runs the tests."""
     monkeypatch.delenv("MICRODUCK_CONFIG", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    for name in ("emulated_device.BOOT_S", "emulated_device.EEPROM_WRITE_S"):
+    for name in ("emulator.device.BOOT_S", "emulator.device.EEPROM_WRITE_S"):
         monkeypatch.setattr(f"firmware_bridge.{name}", 0.0)  # commands wait by themselves, and need not here
-    for name in ("EEPROM_PAUSE_S", "RESTART_S"):
+    for name in ("EEPROM_PAUSE_S", "REBOOT_S"):
         monkeypatch.setattr(f"firmware_bridge.doctor.fixer.{name}", 0.0)
     desk = Desk()
     for module in (survey, report):

@@ -162,7 +162,7 @@ def test_paced_reply_comes_no_sooner_than_a_real_wire_brings_it(patient: None) -
 def test_terminal_disappears_with_the_duck(patient: None) -> None:
     with EmulatedDuck() as emulated:
         assert os.path.exists(emulated.port)
-        thread = emulated._line._thread
+        thread = emulated.line._thread
     assert not os.path.exists(emulated.port)
     assert not thread.is_alive()
 

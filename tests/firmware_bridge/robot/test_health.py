@@ -128,12 +128,29 @@ def test_new_alert_is_explained_in_its_own_tick_and_only_once(
 
 def test_fault_is_logged_with_joint_and_causes(ticks: Ticks, wire_port, caplog) -> None:
     wire_port.servo(ANKLE).trip(0x24)
-    wire_port.servo(KNEE).trip(0x01)
+    wire_port.servo(KNEE).trip(0x08)
     ticks.run(3.0, alerts=(KNEE, ANKLE))
     assert [record.message for record in caplog.records] == [
-        "left_knee (id 23) reports input voltage",
+        "left_knee (id 23) reports motor encoder",
         "left_ankle (id 24) reports overload + overheating and has switched its torque off",
     ]
+
+
+def test_voltage_of_a_charged_pack_is_told_once_for_all_servos(ticks: Ticks, wire_port, caplog) -> None:
+    for device in (KNEE, ANKLE):
+        wire_port.servo(device).trip(0x01)
+    health = ticks.run(3.0, alerts=(KNEE, ANKLE))
+    assert health.faults == dict.fromkeys(("left_knee", "left_ankle"), ("input voltage",))
+    wire_port.servo(ANKLE).trip(0x21)
+    ticks.run(3.0, alerts=(KNEE, ANKLE))
+    charged, overload = (record.message for record in caplog.records)
+    assert charged.startswith("servos report input voltage, as on any charged pack")
+    assert overload.startswith("left_ankle (id 24) reports overload + input voltage and has switched")
+
+
+def test_voltage_is_the_same_array_until_it_is_measured_again(ticks: Ticks, wire_port) -> None:
+    seen = [ticks.run(TICK_S).voltage for _ in range(250)]
+    assert 4 <= len({id(voltage) for voltage in seen}) <= 6  # once a second, over five
 
 
 def test_alert_that_finds_no_room_waits_for_a_tick_that_has_some(ticks: Ticks, wire_port) -> None:

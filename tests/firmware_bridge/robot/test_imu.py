@@ -109,6 +109,42 @@ def test_twenty_fifth_identical_sample_is_frozen_and_a_new_one_heals(board: BusI
     board.decode(block((8, 7, 7), board_pitched(0.0)))
 
 
+def turning(rad_per_s: float) -> tuple[int, int, int]:
+    return (round(rad_per_s / radians(0.0175)), 0, 0)
+
+
+def test_orientation_that_stands_still_while_the_gyroscope_turns_is_frozen_until_it_moves(
+    board: BusImu,
+) -> None:
+    # 0.6 rad/s for 0.25 s are 0.15 rad, and a little of that has faded.
+    still = board_pitched(0.0)
+    for tick in range(12):
+        board.decode(block(turning(0.6 + 0.001 * tick), still))
+    with pytest.raises(ImuFrozenError, match="while its orientation stood still"):
+        for tick in range(12):
+            board.decode(block(turning(0.7 + 0.001 * tick), still))
+    for tick in range(30):  # now it rests, which makes nothing good again
+        with pytest.raises(ImuFrozenError):
+            board.decode(block((tick, 0, 0), still))
+    board.decode(block((0, 0, 0), board_pitched(0.01)))
+
+
+def test_an_orientation_that_comes_late_in_a_fast_turn_is_not_frozen(board: BusImu) -> None:
+    for tick in range(100):  # a blow turns at up to 8.7 rad/s, the gyroscope's range
+        board.decode(block(turning(8.7 - 0.001 * (tick % 5)), board_pitched(0.02 * (tick // 5))))
+
+
+@pytest.mark.parametrize("rad_per_s", [0.017, -0.05])
+def test_a_gyroscope_that_drifts_at_rest_is_not_frozen(board: BusImu, rad_per_s: float) -> None:
+    for tick in range(3000):  # a minute; the manual's offset is 1 degree per second
+        board.decode(block(turning(rad_per_s + 0.001 * (tick % 2)), board_pitched(0.0)))
+
+
+def test_a_trunk_that_shakes_without_turning_is_not_frozen(board: BusImu) -> None:
+    for tick in range(3000):
+        board.decode(block(turning(1.0 if tick % 2 else -1.0), board_pitched(0.0)))
+
+
 def test_every_kind_of_failure_can_be_caught_as_one() -> None:
     for kind in (ImuNotStartedError, ImuInvalidError, ImuFrozenError):
         assert issubclass(kind, ImuError)

@@ -317,6 +317,8 @@ class Drive:
     on_tick: Callable[[Tick], None] = lambda tick: None
     ticks: list[Tick] = field(default_factory=list)
     modes: list[Mode] = field(default_factory=list)
+    changed: list[int] = field(default_factory=list)
+    """Number of the tick, from 0, of each change of mode."""
     reasons: list[str] = field(default_factory=list)
     news: list[str] = field(default_factory=list)
 
@@ -344,6 +346,7 @@ class Drive:
 
     def _on_mode(self, mode: Mode, reason: str) -> None:
         self.modes.append(mode)
+        self.changed.append(len(self.ticks))
         self.reasons.append(reason)
 
     def _on_tick(self, tick: Tick) -> None:

@@ -31,7 +31,7 @@ def quick_imu_check(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def standing(clock: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the driver's time stand, too, until `clock` is moved."""
-    for module in ("transport", "health", "body"):
+    for module in ("wire.transport", "robot.health", "robot.body"):
         monkeypatch.setattr(f"firmware_bridge.{module}.monotonic", clock)
 
 

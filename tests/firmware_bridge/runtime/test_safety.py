@@ -201,6 +201,16 @@ def test_a_servo_trips_on_the_faults_of_its_shutdown_mask_only(make_health: Call
     assert safety.tripped(make_health(faults=faults)) == ("left_knee has tripped on overload",)
 
 
+def test_an_alert_is_alarming_unless_it_is_known_for_the_voltage_of_a_charged_pack(
+    make_health: Callable[..., Any],
+) -> None:
+    faults = {"left_knee": ("overload", "input voltage"), "neck_pitch": ("input voltage",)}
+    alerts = ("left_knee", "neck_pitch", "head_yaw")
+    assert safety.alarming(alerts, make_health(faults=faults)) == ("left_knee", "head_yaw")
+    assert safety.alarming(alerts, None) == alerts
+    assert safety.alarming((), make_health(faults=faults)) == ()
+
+
 def test_whatever_takes_torque_from_a_servo_is_named(make_health: Callable[..., Any]) -> None:
     assert safety.lost_servos(make_health()) == ()
     assert safety.lost_servos(make_health(rebooted=("left_hip_yaw",))) == (

@@ -12,7 +12,7 @@ import onnx
 import pytest
 
 from firmware_bridge.skills import bundle as skills
-from firmware_bridge.skills.bundle import Bundle, load_bundle, shipped_bundle
+from firmware_bridge.skills.bundle import SHIPPED, Bundle, find_bundle, load_bundle, shipped_bundle
 from hardware import contract
 from hardware.errors import ArchiveError, BundleError, ContractError
 
@@ -290,6 +290,21 @@ def test_an_installation_without_a_bundle_says_what_to_name(
     monkeypatch.setattr(skills.resources, "files", lambda package: tmp_path)
     with pytest.raises(BundleError, match="name one made by `microduck export`"):
         shipped_bundle()
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_bundle_is_found_by_its_name_and_loads(name: str) -> None:
+    assert find_bundle(Path(name)) == shipped_bundle(name)
+    assert load_bundle(shipped_bundle(name)).skill("walk").name == "walk"
+    assert find_bundle(None) == shipped_bundle("walk")
+
+
+def test_a_folder_comes_before_a_shipped_bundle_of_its_name(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("walk").mkdir()
+    assert find_bundle(Path("walk")) == Path("walk")
 
 
 def test_a_bundle_in_the_package_is_found(

@@ -23,7 +23,7 @@ def test_a_duck_rises_walks_for_the_time_asked_and_sits_down(
     launch: Launch, duck: EmulatedDuck, place: Path, wait_until: Wait
 ) -> None:
     summary = place / "s.json"
-    run = launch("--command", "0.2", "0", "-0.3", "--seconds", "1", "--json", str(summary))
+    run = launch("--command", "0.2", "0", "-0.3", "--seconds", "1", "--report", str(summary))
     run.wait_for("run")
     wait_until(lambda: duck.goals[0] > 0.19)
     # Left hip yaw: the policy's constant 0.25 times 0.8 rad; the other joints stand, but for the left ankle.
@@ -116,15 +116,6 @@ def test_a_signal_while_rising_is_obeyed_before_the_rise_is_over(launch: Launch,
     run.process.send_signal(signal.SIGTERM)
     assert run.finish()[0] == 143
     assert not duck.torque.any()
-
-
-def test_servos_stop_by_themselves_when_the_program_is_killed(
-    launch: Launch, duck: EmulatedDuck, wait_until: Wait
-) -> None:
-    run = launch(patch="servos.WATCHDOG_S = 0.2")
-    run.wait_for("rise")
-    run.process.kill()
-    wait_until(lambda: not duck.torque.any())
 
 
 ERROR_AT_TICK_50 = """
@@ -233,7 +224,7 @@ def test_a_duck_that_falls_goes_limp_with_its_own_exit_code(launch: Launch, duck
 
 def test_a_drive_without_streams_goes_its_way(launch: Launch, duck: EmulatedDuck, place: Path) -> None:
     closed = "for descriptor in range(3): os.close(descriptor)\nsys.stdin = sys.stdout = sys.stderr = None"
-    run = launch("--seconds", "0.2", "--json", str(place / "s.json"), patch=closed)
+    run = launch("--seconds", "0.2", "--report", str(place / "s.json"), patch=closed)
     assert run.finish() == (0, "", "")
     assert json.loads((place / "s.json").read_text())["mode"] == "stopped"
 

@@ -34,7 +34,7 @@ def requested_of(client: Client) -> list[float]:
 
 
 def test_commands_come_from_standard_input(launch: Launch, place: Path) -> None:
-    run = launch("--stdin", "--seconds", "0.5", "--json", str(place / "s.json"))
+    run = launch("--stdin", "--seconds", "0.5", "--report", str(place / "s.json"))
     run.process.stdin.write("0.2 0 0\nquack\n")
     run.process.stdin.flush()
     code, out, _ = run.finish()
@@ -43,9 +43,29 @@ def test_commands_come_from_standard_input(launch: Launch, place: Path) -> None:
     assert json.loads((place / "s.json").read_text())["commands_refused"] == 1
 
 
+IN_THE_BACKGROUND = f"""
+{OWN_TERMINAL}
+if child := os.fork():
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+os.setpgid(0, 0)
+"""
+
+
+def test_a_drive_in_the_background_stands_since_its_terminal_gives_no_commands(launch: Launch) -> None:
+    near, far = pty.openpty()
+    os.write(near, b"0.2 0 0\n")
+    run = launch("--stdin", "--seconds", "0.3", stdin=far, start_new_session=True, patch=IN_THE_BACKGROUND)
+    code, out, err = run.finish()
+    assert code == 0, err
+    assert "no more commands: standard input cannot be read (Input/output error)" in err
+    assert "stand: nobody steers" in err and "stopped: drove the time asked for" in out
+    for descriptor in (near, far):
+        os.close(descriptor)
+
+
 def test_a_script_begins_when_the_duck_stands_and_ends_the_drive(launch: Launch, place: Path) -> None:
     (place / "walk.script").write_text("0 stand 0 0 0\n0.2 walk 0.2 0 0\n0.6 end\n")
-    run = launch("--script", str(place / "walk.script"), "--json", str(place / "s.json"))
+    run = launch("--script", str(place / "walk.script"), "--report", str(place / "s.json"))
     code, out, err = run.finish()
     assert code == 0, err
     assert "stopped: told to end" in out

@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from firmware_bridge.robot.devices import NAMES
 from firmware_bridge.robot.health import Health, HealthWatch
 from firmware_bridge.robot.imu import BOARD_ID, BusImu
 from firmware_bridge.robot.servos import Servos
@@ -27,7 +28,6 @@ BOOT_S = 1.0
 """Time from the first answer after power came until every device is spoken to [s]; a servo starts in less."""
 _POLL_S = 0.2
 _ID_OF = dict(zip(JOINT_NAMES, SERVO_IDS, strict=True))
-_NAME_OF = dict(zip(SERVO_IDS, JOINT_NAMES, strict=True))
 
 
 class BodySample(NamedTuple):
@@ -144,7 +144,7 @@ class RealBody:
             current=joints.current,
             angular_velocity=trunk.angular_velocity,
             gravity=trunk.gravity,
-            alerts=tuple(_NAME_OF[device] for device in joints.alerts),
+            alerts=tuple(NAMES[device] for device in joints.alerts),
             health=self._health.newest,
         )
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from hardware import contract
 from microduck.randomization.ducks import Ducks, NominalDucks
-from microduck.randomization.parameters import COLUMNS, PARAMETERS, spread
+from microduck.randomization.parameters import COLUMNS
 from microduck.randomization.ranges import Randomization
 
 WIDTH = contract.width("state") + 7 + COLUMNS
@@ -45,7 +45,7 @@ class Properties:
 
     def __init__(self, device: torch.device) -> None:
         low, high = (torch.tensor(ends, device=device) for ends in Randomization.full().bounds())
-        nominal = torch.tensor([v for p in PARAMETERS for v in spread(p.nominal, p)], device=device)
+        nominal = torch.tensor(Randomization.off().bounds()[0], device=device)
         low, high = torch.minimum(low, nominal), torch.maximum(high, nominal)
         self._middle, self._half = (low + high) / 2, (high - low) / 2
 

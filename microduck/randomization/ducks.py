@@ -82,9 +82,7 @@ class Ducks(NominalDucks):
         self.pushes = Pushes(count, randomization.push_interval, generator)
         self.values = torch.zeros(count, COLUMNS, dtype=torch.float64, device=device)
         self._offset = torch.zeros(count, NUM_JOINTS, device=device)
-        self._nominal = torch.tensor(
-            randomization.scaled(0.0).bounds()[0], dtype=torch.float64, device=device
-        )
+        self._nominal = torch.tensor(Randomization.off().bounds()[0], dtype=torch.float64, device=device)
         self.strength = 1.0
 
     @property

@@ -155,11 +155,16 @@ def launch(features: Features, params: Params) -> Tensor:
     return rising * (features["planted"] & features["steady"])
 
 
+def aloft(features: Features) -> Tensor:
+    """Return whether no foot is down and the trunk is upright, (k,) bool: tumbling is no flight."""
+    return ~features["contacts"].any(-1) & features["steady"]
+
+
 @register_reward("jump", jump_target_height=0.005)
 def jump(features: Features, params: Params) -> Tensor:
     """Height above STAND with no foot down, so that tiptoeing earns nothing."""
     gain = (features["base_height"] - features["standing_height"]) / params["jump_target_height"]
-    return gain.clamp(0, 1) * (~features["contacts"].any(-1) & features["steady"])
+    return gain.clamp(0, 1) * aloft(features)
 
 
 @register_reward("termination", weight=-4.0, per_second=False)

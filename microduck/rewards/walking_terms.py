@@ -10,7 +10,7 @@ from torch import Tensor
 
 from microduck.rewards.features import Features
 from microduck.rewards.registry import Params, register_reward
-from microduck.rewards.terms import swing_time
+from microduck.rewards.terms import aloft, swing_time
 
 
 @register_reward("speed_error")
@@ -96,7 +96,7 @@ def air_time_moving(features: Features, params: Params) -> Tensor:
 @register_reward("flight")
 def flight(features: Features, params: Params) -> Tensor:
     """No foot down, trunk upright."""
-    return (~features["contacts"].any(-1) & features["steady"]).to(features["upright"].dtype)
+    return aloft(features).to(features["upright"].dtype)
 
 
 @register_reward("single_support")
@@ -109,5 +109,4 @@ def single_support(features: Features, params: Params) -> Tensor:
 def soar(features: Features, params: Params) -> Tensor:
     """Height above STAND beyond `soar_floor` with no foot down: one high hop earns more than two low ones."""
     gain = features["base_height"] - features["standing_height"] - params["soar_floor"]
-    aloft = ~features["contacts"].any(-1) & features["steady"]
-    return (gain / params["soar_height"]).clamp(0, 1) * aloft
+    return (gain / params["soar_height"]).clamp(0, 1) * aloft(features)

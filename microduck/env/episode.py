@@ -32,6 +32,7 @@ class Episodes:
         air_time: how long each foot has been in the air, (n, 2) [s].
         contacts: which feet touched at the last step, (n, 2) bool.
         foot_positions: planar positions of the feet at the last step, (n, 2, 2) [m, world].
+        velocity_error: mean planar velocity less its command, of late, (n, 2) [m/s, body frame].
     """
 
     task_id: Tensor
@@ -48,6 +49,7 @@ class Episodes:
     air_time: Tensor
     contacts: Tensor
     foot_positions: Tensor
+    velocity_error: Tensor
 
     @classmethod
     def new(cls, count: int, device: torch.device) -> Episodes:
@@ -71,6 +73,7 @@ class Episodes:
             air_time=zeros(2),
             contacts=zeros(2, dtype=torch.bool),
             foot_positions=zeros(2, 2),
+            velocity_error=zeros(2),
         )
 
     def clear(self, ids: Tensor) -> None:
@@ -103,3 +106,4 @@ class Episodes:
         contacts = features["contacts"]
         self.air_time = (self.air_time + contract.CONTROL_PERIOD_S) * ~contacts
         self.contacts, self.foot_positions = contacts.clone(), features["foot_positions"].clone()
+        self.velocity_error = features["mean_velocity_error"].clone()

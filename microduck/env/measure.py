@@ -21,6 +21,8 @@ Rows = Tensor | slice
 ALL = slice(None)
 MIN_HEIGHT_RATIO = 0.55
 """Base height below which a duck has fallen, as a part of its height in STAND."""
+MEAN_VELOCITY_S = 0.5
+"""Time constant of the mean velocity [s]: a step or a hop takes less, a new command lasts longer."""
 
 
 class Senses:
@@ -82,6 +84,7 @@ class Senses:
             "foot_heights": feet[:, :, 2],
             "foot_positions": feet[:, :, :2],
             "touchdown_air_time": episodes.air_time[rows] * contacts,
+            "mean_velocity_error": _mean_velocity_error(episodes, motion["body_velocity"], rows),
             "gait_phase": episodes.phase[rows].float(),
             "command": command[:, :2],
             "yaw_rate_command": command[:, 2],
@@ -108,6 +111,12 @@ def _foot_velocity(episodes: Episodes, positions: Tensor, rows: Rows) -> Tensor:
     moved = (positions - episodes.foot_positions[rows]) / CONTROL_PERIOD_S
     started = episodes.steps[rows] > 1  # before that, no earlier position is known
     return moved * started[:, None, None]
+
+
+def _mean_velocity_error(episodes: Episodes, velocity: Tensor, rows: Rows) -> Tensor:
+    before = episodes.velocity_error[rows]
+    now = velocity[:, :2] - episodes.command[rows, :2]
+    return before + (CONTROL_PERIOD_S / MEAN_VELOCITY_S) * (now - before)
 
 
 def _soles_in_stand(model: mujoco.MjModel) -> Tensor:

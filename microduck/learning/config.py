@@ -67,6 +67,8 @@ class TrainConfig:
 
     Attributes:
         library: named task library of `microduck.learning.recipes`, or the path of a saved one (`.tdz`).
+        start_from: folder of a run of the same tasks whose networks to begin with; its rewards may have been
+            others. No task leads then, and ducks differ from the start.
         layout: observation layout; `sensor` runs on the robot.
         num_envs: ducks stepped at once.
         steps: control steps per duck between two updates.
@@ -105,6 +107,7 @@ class TrainConfig:
     """
 
     library: str = "walk"
+    start_from: str = ""
     layout: str = "sensor"
     num_envs: int = 1024
     steps: int = 24

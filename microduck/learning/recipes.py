@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hardware.errors import TaskError
 from microduck.learning.nine_skills import MOVING_STARTS, nine_skills, stepping_row
+from microduck.learning.polish import polish
 from microduck.tasks import (
     MicroDuckTask,
     load_library,
@@ -19,6 +20,7 @@ from microduck.tasks import (
 LIBRARIES: dict[str, Callable[[], list[MicroDuckTask]]] = {
     "walk": lambda: [stepping_row("walk", (0.0, 0.0), (0.3, 0.0))],
     "nine-skills": nine_skills,
+    "nine-skills-polish": polish,
     "speed-range": lambda: [speed_range_task(**MOVING_STARTS)],
     "tracking": lambda: [tracking_task()],
     "standing": lambda: [standing_task()],

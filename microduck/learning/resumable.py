@@ -108,6 +108,17 @@ class Resumable:
             best, path = self.run_folder.checkpoint(self.fits(), last=False)
             self.best = scores_in(best, len(self.env.task_shares), path)
 
+    def take_over(self, run: RunFolder) -> None:
+        """Begin with the networks of another run, whose rewards may have been others.
+
+        Raises:
+            TrainingError: it has no checkpoint, or one of other tasks or networks.
+        """
+        made_for = describe(self.config, self.env.tasks, self.policy, self.critic)
+        state, path = run.checkpoint(made_for)
+        load_weights(self.policy, state, "policy", path)
+        load_weights(self.critic, state, "critic", path)
+
     def _restore_draws(self, state: State, path: Path) -> None:
         if self.ranks.first:
             with undamaged(path, "torch_rng"):

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import torch
 from tensordict import TensorDict
@@ -83,7 +84,7 @@ class Trainer(Resumable):
         self.best: torch.Tensor | None = None
         self.faults = Faults()
         self._shares = shares(library.weight, library.names)
-        self._lead = Lead(self.env, first_mover(library) if config.lead else None)
+        self._lead = Lead(self.env, first_mover(library) if config.lead and not config.start_from else None)
 
     @classmethod
     def start(cls, run: RunFolder, config: TrainConfig, ranks: Ranks = ALONE) -> Trainer:
@@ -98,6 +99,8 @@ class Trainer(Resumable):
         with memory_explained(config):
             # Refuses what cannot be trained before a file is written.
             trainer = cls(run, config, library, ranks)
+        if config.start_from:
+            trainer.take_over(RunFolder(Path(config.start_from)))
         if ranks.first:
             run.create(config, library, trainer.state(), trainer.fits())
         return trainer
@@ -203,7 +206,8 @@ class Trainer(Resumable):
         config, progress = self.config, self.progress()
         self.policy.limit_std(most_std(config.initial_std, config.final_std, progress))
         if config.randomize:
-            self.env.randomization_strength = config.randomize * randomization(progress)
+            differ = 1.0 if config.start_from else randomization(progress)
+            self.env.randomization_strength = config.randomize * differ
 
     def _collect(self) -> tuple[TensorDict, CollectStats] | None:
         """Return a batch, or None where a process met a reward that is not finite."""

@@ -21,6 +21,7 @@ Every feature has a row per duck; the shape is what follows num_envs. Measured i
 | foot_positions | 2, 2 | m, left and right, planar, world frame |
 | foot_heights | 2 | m, left and right, world frame |
 | touchdown_air_time | 2 | s, how long the foot was in the air; zero except on touchdown |
+| mean_velocity_error | 2 | m/s, body_velocity less command, planar, mean of the last half-second or so |
 | gait_phase | | rad |
 | command | 2 | m/s, planar, body frame |
 | yaw_rate_command | | rad/s |

@@ -110,3 +110,14 @@ def soar(features: Features, params: Params) -> Tensor:
     """Height above STAND beyond `soar_floor` with no foot down: one high hop earns more than two low ones."""
     gain = features["base_height"] - features["standing_height"] - params["soar_floor"]
     return (gain / params["soar_height"]).clamp(0, 1) * aloft(features)
+
+
+@register_reward("mean_velocity", mean_velocity_std=0.05)
+def mean_velocity(features: Features, params: Params) -> Tensor:
+    """Mean planar velocity on the command, one to zero.
+
+    Within a step sideways or a hop the velocity swings by more than the commands differ; `tracking` and
+    `speed_error`, which look at a moment, then hardly tell one mean from another.
+    """
+    error = features["mean_velocity_error"].square().sum(-1)
+    return torch.exp(-error / params["mean_velocity_std"] ** 2)

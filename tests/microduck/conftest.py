@@ -37,6 +37,7 @@ def walking_features():
         "foot_positions": torch.tensor([[[0.01, 0.03], [0.01, -0.03]]]),
         "foot_heights": torch.tensor([[0.02, 0.0]]),
         "touchdown_air_time": torch.zeros(1, 2),
+        "mean_velocity_error": torch.zeros(1, 2),
         "gait_phase": torch.tensor([torch.pi / 2]),
         "command": torch.tensor([[0.2, 0.0]]),
         "yaw_rate_command": torch.zeros(1),

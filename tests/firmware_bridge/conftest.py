@@ -1,33 +1,36 @@
-"""Wires for tests: without time, with recorded bytes, and real ports to ducks in real or stepped time."""
+"""Wires for tests, without time and with recorded bytes; a duck behind a real port; small skill bundles."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
-from math import inf
-from types import SimpleNamespace
-from typing import Any
+import hashlib
+import json
+import signal
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from firmware_bridge.drive.clock import Ticker
 from firmware_bridge.emulator.devices import Device, EmulatedImuBoard, EmulatedServo
 from firmware_bridge.emulator.duck import EmulatedDuck
 from firmware_bridge.emulator.wire import Wire
-from firmware_bridge.robot import body, health, imu, servos
-from firmware_bridge.robot.body import RealBody
-from firmware_bridge.wire import port, protocol, transport
+from firmware_bridge.skills.bundle import Bundle, load_bundle
+from firmware_bridge.wire import protocol, transport
 from firmware_bridge.wire.bus import Bus
 from firmware_bridge.wire.port import SerialPort
-from hardware.calibration import Calibration
+from hardware import contract
 from hardware.joints import MOUTH_ID, SERVO_IDS
+
+if TYPE_CHECKING:
+    import onnx
+
 
 settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any-machine")
-
-MACHINE_S = 60.0
-"""Longest that bytes may take through a pseudo-terminal on a busy machine [s]."""
 
 
 class StandingClock:
@@ -143,83 +146,173 @@ def bus(duck: EmulatedDuck) -> Iterator[Bus]:
         yield Bus(port)
 
 
-class SteppedTime:
-    """Time that passes only when someone waits."""
-
-    def __init__(self) -> None:
-        self.now_s = 100.0
-        self._period_s = self._next_s = inf
-        self._step: Callable[[], None] = lambda: None
-
-    def now(self) -> float:
-        return self.now_s
-
-    def sleep(self, seconds: float) -> None:
-        self.move_to(self.now_s + max(seconds, 1e-9))  # a real sleep takes some time, however short
-
-    def move_to(self, time_s: float) -> None:
-        while self._next_s <= time_s:
-            self.now_s = self._next_s
-            self._next_s += self._period_s
-            self._step()
-        self.now_s = time_s
-
-    def every(self, period_s: float, step: Callable[[], None]) -> None:
-        """Let something happen from now on, each time that a period has passed."""
-        self._period_s, self._step = period_s, step
-        self._next_s = self.now_s + period_s
-
-    def ticker(self) -> Ticker:
-        return Ticker(now=self.now, sleep=self.sleep)
+WIDTH = 55
 
 
-class SteppedPort(SerialPort):
-    """A real port, with an emulated duck at its far end whose thread is this one: both take turns.
+SIN_CLOCK = 38
+"""Place of sin(phase) in the observation: after gravity, rates, command, joint errors and velocities."""
 
-    Bytes go through the pseudo-terminal; a wait moves the time to when the next bytes are due, or to its end.
-    """
 
-    def __init__(self, duck: EmulatedDuck, time: SteppedTime) -> None:
-        super().__init__(duck.port)
-        self._line, self._time = duck.line, time
-        self._written, self._taken = duck.line.heard, duck.line.sent
+LEFT_ANKLE = 4
 
-    def write(self, data: bytes) -> None:
-        super().write(data)
-        self._written += len(data)
-        while self._line.heard < self._written:
-            self._line.step(inf)
 
-    def _take(self, wait: float) -> bytes:
-        until = self._time.now() + wait
-        while self._line.sent == self._taken and self._time.now() < until:
-            self._time.move_to(min(until, self._line.next_due))
-            self._line.step(0.0)
-        data = super()._take(MACHINE_S if self._line.sent > self._taken else 0.0)
-        self._taken += len(data)
-        return data
+TASK_ROWS = {"stand": (0.0, 0.0, 0.0, 0.0), "walk": (-0.1, 0.3, -0.5, 0.5)}
+"""Lowest and highest vx, lowest and highest yaw rate of the two tasks of the test bundle."""
+
+
+def policy_model(
+    nodes: list[onnx.NodeProto] | None = None,
+    *,
+    width: int = WIDTH,
+    opset: int = 17,
+    ir_version: int = 8,
+    rows: int = 2,
+) -> onnx.ModelProto:
+    """Return a policy: left ankle 0.5 sin(phase), plus 0.25 at the left hip yaw for task 1, else 0."""
+    from onnx import TensorProto, helper, numpy_helper  # takes its time, and most tests need none of it
+
+    weight = np.zeros((width, 14), np.float32)
+    weight[SIN_CLOCK, LEFT_ANKLE] = 0.5
+    table = np.zeros((rows, 14), np.float32)
+    table[1:, 0] = 0.25
+    standard = [
+        helper.make_node("MatMul", ["observation", "weight"], ["moved"]),
+        helper.make_node("Gather", ["table", "task_id"], ["row"]),
+        helper.make_node("Squeeze", ["row", "axis"], ["flat"]),
+        helper.make_node("Add", ["moved", "flat"], ["action"]),
+    ]
+    graph = helper.make_graph(
+        standard if nodes is None else nodes,
+        "policy",
+        [
+            helper.make_tensor_value_info("observation", TensorProto.FLOAT, [1, width]),
+            helper.make_tensor_value_info("task_id", TensorProto.INT64, [1, 1]),
+        ],
+        [helper.make_tensor_value_info("action", TensorProto.FLOAT, [1, 14])],
+        [
+            numpy_helper.from_array(weight, "weight"),
+            numpy_helper.from_array(table, "table"),
+            numpy_helper.from_array(np.array([1], np.int64), "axis"),
+        ],
+    )
+    return helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=ir_version, producer_name="test"
+    )
+
+
+def write_archive(path: Path, leaves: Mapping[str, np.ndarray | list[str]]) -> None:
+    """Write a flat archive with the bytes that the trainer's library writes."""
+    names = {"float32": "torch.float32", "int64": "torch.int64"}
+    meta: dict[str, Any] = {"shape": [], "device": "cpu", "_type": "<class 'TensorDict'>"}
+    with zipfile.ZipFile(path, "w") as file:
+        for key, leaf in leaves.items():
+            if isinstance(leaf, list):
+                meta[key] = {"type": "NonTensorStack"}
+                file.writestr(f"{key}/meta.json", json.dumps({"stack_dim": 0, "data": leaf}))
+            else:
+                meta[key] = {"shape": list(leaf.shape), "dtype": names[leaf.dtype.name], "is_nested": False}
+                file.writestr(f"{key}.memmap", leaf.tobytes())
+        file.writestr("meta.json", json.dumps(meta))
+
+
+def task_leaves() -> dict[str, np.ndarray | list[str]]:
+    """Return the columns of the test bundle's two tasks."""
+    rows = np.array(list(TASK_ROWS.values()), np.float32)
+    return {
+        "command_low": np.stack([rows[:, 0], np.zeros(2, np.float32)], axis=1),
+        "command_high": np.stack([rows[:, 1], np.zeros(2, np.float32)], axis=1),
+        "yaw_rate_interval": np.ascontiguousarray(rows[:, 2:]),
+        "gait_frequency_hz": np.array([2.0, 1.5], np.float32),
+        "gait_frequency_per_mps": np.array([0.0, 1.0], np.float32),
+        "name": list(TASK_ROWS),
+    }
+
+
+@dataclass
+class BundleDraft:
+    """A bundle before it is written; tests spoil one part of it."""
+
+    model: bytes = field(default_factory=lambda: policy_model().SerializeToString())
+    tasks: dict[str, np.ndarray | list[str]] = field(default_factory=task_leaves)
+    description: dict[str, Any] = field(default_factory=lambda: contract.describe("sensor", 0.8))
+    width: int = WIDTH
+    versions: tuple[int, int] = (8, 17)
+    manifest: dict[str, Any] = field(default_factory=dict)
+    """Fields that replace those of the manifest."""
+    spoil: Callable[[dict[str, Any]], None] = lambda manifest: None
+    """Last change of the manifest."""
+
+    def write(self, folder: Path) -> Path:
+        folder.mkdir(exist_ok=True)
+        (folder / "policy.onnx").write_bytes(self.model)
+        write_archive(folder / "tasks.tdz", self.tasks)
+        manifest = {
+            "schema": 1,
+            "kind": "microduck-skill-bundle",
+            "contract": self.description,
+            "contract_digest": contract.digest(self.description),
+            "policy": {
+                "file": "policy.onnx",
+                "sha256": _sha256(folder / "policy.onnx"),
+                "ir_version": self.versions[0],
+                "opset": self.versions[1],
+                "inputs": {"observation": [1, self.width], "task_id": [1, 1]},
+                "output": {"action": [1, 14]},
+            },
+            "tasks": {"file": "tasks.tdz", "sha256": _sha256(folder / "tasks.tdz")},
+            "skills": [_skill("walk", 1, 1.5, 1.0), _skill("stand", 0, 2.0, 0.0)],
+            "training": {},
+            "evaluation": {},
+            **self.manifest,
+        }
+        self.spoil(manifest)
+        (folder / "manifest.json").write_text(json.dumps(manifest))
+        return folder
+
+
+def _skill(name: str, task_id: int, base: float, gain: float) -> dict[str, Any]:
+    low, high, yaw_low, yaw_high = TASK_ROWS[name]
+    return {
+        "name": name,
+        "task_id": task_id,
+        "command_low": [low, 0.0, yaw_low],
+        "command_high": [high, 0.0, yaw_high],
+        "gait_frequency_hz": base,
+        "gait_frequency_per_mps": gain,
+    }
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 @pytest.fixture
-def stepped(monkeypatch: pytest.MonkeyPatch) -> SteppedTime:
-    """The driver's time, which passes only when it waits: neither a slow nor a busy machine matters."""
-    time = SteppedTime()
-    for module in (transport, health, body, imu):
-        monkeypatch.setattr(module, "monotonic", time.now)
-    for module in (body, imu, servos):
-        monkeypatch.setattr(module, "sleep", time.sleep)
-    monkeypatch.setattr(port, "time", SimpleNamespace(monotonic=time.now, sleep=time.sleep))
-    return time
+def draft() -> BundleDraft:
+    """A bundle that is valid until a test spoils it."""
+    return BundleDraft()
 
 
-@pytest.fixture
-def make_stepped_body(stepped: SteppedTime) -> Iterator[Callable[..., tuple[EmulatedDuck, RealBody]]]:
-    """Makes emulated ducks whose wire takes the time of a real one, each with the body that drives it."""
-    with ExitStack() as stack:
+@pytest.fixture(scope="session")
+def make_model() -> Callable[..., onnx.ModelProto]:
+    """The maker of test policies."""
+    return policy_model
 
-        def make(**options: Any) -> tuple[EmulatedDuck, RealBody]:
-            duck = EmulatedDuck(clock=stepped.now, paced=True, threaded=False, **options)
-            wire = stack.enter_context(SteppedPort(stack.enter_context(duck), stepped))
-            return duck, RealBody(Bus(wire), Calibration())
 
-        yield make
+@pytest.fixture(scope="session")
+def bundle_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A valid bundle on disk, not to be changed."""
+    return BundleDraft().write(tmp_path_factory.mktemp("bundle"))
+
+
+@pytest.fixture(scope="session")
+def bundle(bundle_folder: Path) -> Bundle:
+    """The same bundle, loaded."""
+    return load_bundle(bundle_folder)
+
+
+@pytest.fixture(autouse=True)
+def hangup_is_not_ignored() -> Iterator[None]:
+    """Let SIGHUP reach the tests and what they start, even where the whole run ignores it, as under nohup."""
+    usual = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, usual)

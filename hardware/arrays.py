@@ -8,6 +8,7 @@ from typing import Any
 import array_api_compat
 import numpy as np
 
+_NUMPY = (np.ndarray, np.generic)
 _STANDARD = hasattr(np, "concat")
 """Whether numpy itself keeps to the array API, as from 2.0 on."""
 
@@ -21,6 +22,7 @@ def array_namespace(*arrays: Any) -> ModuleType:
     Raises:
         TypeError: they belong to different libraries, or to none.
     """
-    if _STANDARD and all(isinstance(array, np.ndarray | np.generic) for array in arrays):
-        return np
-    return array_api_compat.array_namespace(*arrays)
+    for array in arrays:
+        if not (_STANDARD and isinstance(array, _NUMPY)):
+            return array_api_compat.array_namespace(*arrays)
+    return np

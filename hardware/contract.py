@@ -171,7 +171,9 @@ def clock_signal(clock: GaitClock) -> Array:
     """Return sin(phase), cos(phase) and the ramp, (..., 3)."""
     xp = array_namespace(clock.phase)
     ramp = xp.clip(clock.elapsed / GAIT_RAMP_S, 0.0, 1.0)
-    return xp.stack([xp.sin(clock.phase), xp.cos(clock.phase), ramp], axis=-1)
+    parts = (xp.sin(clock.phase), xp.cos(clock.phase), ramp)
+    # numpy stacks in Python, which took a tick on the robot a tenth of a millisecond.
+    return xp.concat([part[..., None] for part in parts], axis=-1)
 
 
 def advance_heading(error: Array, angular_velocity: Array, gravity: Array, yaw_rate: Array) -> Array:

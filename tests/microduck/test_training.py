@@ -1,6 +1,7 @@
 """A short training from nothing: the same each time, and resumed where it stopped."""
 
 import os
+import shutil
 import signal
 from dataclasses import replace
 
@@ -10,8 +11,10 @@ import torch
 from hardware.errors import TrainingError
 from microduck.cli.console import asked_to_stop
 from microduck.learning.log import read_log
+from microduck.learning.nine_skills import stepping_row
 from microduck.learning.run_folder import RunFolder, load_policy
 from microduck.learning.train import Trainer
+from microduck.tasks import save_library
 
 
 def saved(folder):
@@ -98,3 +101,37 @@ def test_a_folder_without_a_run_is_named(tmp_path):
         TrainingError, match="nowhere is no training run; make one there with microduck train"
     ):
         load_policy(RunFolder(tmp_path / "nowhere"))
+
+
+@pytest.mark.usefixtures("no_curves")
+def test_a_run_that_starts_from_another_has_its_networks_and_its_own_rewards(train, tmp_path, small):
+    first, _ = train(tmp_path / "first")
+    # A library with another reward term, saved under the names that the first one has.
+    rows = [stepping_row("walk", (0.0, 0.0), (0.3, 0.0), reward_weights={"mean_velocity": 3.0})]
+    save_library(rows, tmp_path / "paid.tdz")
+    config = replace(small, library=str(tmp_path / "paid.tdz"), start_from=str(tmp_path / "first"))
+    second = Trainer.start(RunFolder(tmp_path / "second"), config)
+    for mine, its in ((second.policy, first.policy), (second.critic, first.critic)):
+        for name, value in its.state_dict().items():
+            assert torch.equal(mine.state_dict()[name], value), name
+    assert second.transitions == 0 and not second.ppo.optimiser.state
+    shutil.rmtree(tmp_path / "first")
+    assert Trainer.resume(RunFolder(tmp_path / "second"), config).transitions == 0
+
+
+@pytest.mark.usefixtures("no_curves")
+def test_ducks_differ_at_once_in_a_run_that_starts_from_another(train, tmp_path):
+    varied = {"actuator": "xl330", "randomize": 0.8}
+    train(tmp_path / "first", **varied)
+    second, _ = train(tmp_path / "second", start_from=str(tmp_path / "first"), transitions=256, **varied)
+    assert second.env.randomization_strength == 0.8
+
+
+def test_a_run_does_not_start_from_one_of_other_tasks(tmp_path, small):
+    Trainer.start(RunFolder(tmp_path / "first"), small)
+    config = replace(small, library="standing", start_from=str(tmp_path / "first"))
+    with pytest.raises(TrainingError, match=r"tasks \['walk'\] are only there and \['standing'\] only here"):
+        Trainer.start(RunFolder(tmp_path / "second"), config)
+    with pytest.raises(TrainingError, match=r"nowhere has no checkpoint\.pt"):
+        Trainer.start(RunFolder(tmp_path / "second"), replace(config, start_from=str(tmp_path / "nowhere")))
+    assert not (tmp_path / "second").exists()

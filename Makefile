@@ -10,7 +10,7 @@ READY := .venv/ready
 TESTABLE := .venv/testable
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench skills format clean
+.PHONY: help setup demo test check bench skills docs format clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -53,6 +53,9 @@ skills: $(READY) ## train, export and judge the nine skills that `duck run` come
 	$(BIN)/microduck resume runs/nine-skills --minutes 80
 	$(BIN)/microduck export runs/nine-skills firmware_bridge/bundles/nine-skills --last
 	$(BIN)/microduck eval firmware_bridge/bundles/nine-skills --episodes 64 --out docs/reports/nine-skills
+
+docs: $(TESTABLE) ## build the documentation into build/site
+	$(BIN)/python -m mkdocs build --strict -f docs/site/mkdocs.yml
 
 format: $(READY) ## put the sources into the house format
 	$(BIN)/ruff format

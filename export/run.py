@@ -33,11 +33,6 @@ def export_run(run: Path, directory: Path, *, last: bool = False) -> dict[str, A
         ConfigError: the run's report is damaged.
     """
     policy, library, config, counters = load_policy(RunFolder(run), last=last)
-    if config.layout == "state":
-        raise ExportError(
-            f"{run} was trained on layout 'state', which holds the base velocity a duck cannot measure; "
-            "train it with --layout sensor"
-        )
     spec = BundleSpec(
         policy=policy,
         layout=config.layout,

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from firmware_bridge.commands.gamepad_map import GamepadMap
 from firmware_bridge.drive.limits import Battery, Limits
+from firmware_bridge.recording.space import Space
+from firmware_bridge.robot.imu_config import ImuConfig
 from firmware_bridge.toml_sections import read_sections, render
 from hardware import servo
 from hardware.errors import ConfigError
@@ -99,8 +101,10 @@ class Config:
     limits: Limits = field(default_factory=Limits)
     battery: Battery = field(default_factory=Battery)
     gamepad: GamepadMap = field(default_factory=GamepadMap)
+    imu: ImuConfig = field(default_factory=ImuConfig)
     calibration: CalibrationConfig = field(default_factory=CalibrationConfig)
     loop: LoopConfig = field(default_factory=LoopConfig)
+    recording: Space = field(default_factory=Space)
 
 
 def default_path(environment: Mapping[str, str] = os.environ, home: Callable[[], Path] = Path.home) -> Path:

@@ -1,12 +1,14 @@
-"""Per-robot calibration: joint zeros and the IMU's mounting, in one strict TOML file.
+"""Per-robot calibration: joint zeros, the IMU's mounting and its gyroscope's bias, in one strict TOML file.
 
-The file holds what differs between two ducks built from the same parts. A duck without a file uses
-`Calibration()`: no offsets, and the mounting of the bus IMU board (its z axis along the trunk's x).
+The file holds what differs between two ducks built from the same parts; `duck calibrate` writes it. A duck
+without a file uses `Calibration()`: no offsets, no bias, and the mounting of the bus IMU board (its z axis
+along the trunk's x).
 """
 
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import isfinite, sqrt
 from pathlib import Path
@@ -20,7 +22,12 @@ IMU_BOARD_MOUNTING = (sqrt(0.5), 0.0, sqrt(0.5), 0.0)
 """Quaternion (w, x, y, z) that turns the bus board's vectors into the trunk frame: +90 degrees about y."""
 MAX_OFFSET = 0.5
 """Largest joint offset a file may hold [rad]; a horn one spline tooth off is 0.27 rad."""
+MAX_GYRO_BIAS = 0.2
+"""Largest bias of the gyroscope about an axis that a file may hold [rad/s]; that of a BNO055 is
+up to 3 deg/s, 0.052 rad/s, that of a BMI088 or an LSM6DSV16X is 1 deg/s (data sheets)."""
 MAX_FILE_BYTES = 16 * 1024
+Vector = tuple[float, float, float]
+Quaternion = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True)
@@ -30,10 +37,13 @@ class Calibration:
     Attributes:
         joint_offsets: servo angle at the joint's zero, in joint order (14 values) [rad].
         imu_mounting: quaternion (w, x, y, z) from IMU axes to trunk axes.
+        gyro_bias: what the gyroscope says at rest, about the IMU's own axes [rad/s]; it is taken off before
+            the mounting turns a rate into the trunk's axes.
     """
 
     joint_offsets: tuple[float, ...] = (0.0,) * NUM_JOINTS
-    imu_mounting: tuple[float, float, float, float] = field(default=IMU_BOARD_MOUNTING)
+    imu_mounting: Quaternion = field(default=IMU_BOARD_MOUNTING)
+    gyro_bias: Vector = (0.0, 0.0, 0.0)
 
     def __post_init__(self) -> None:
         if len(self.joint_offsets) != NUM_JOINTS:
@@ -46,6 +56,13 @@ class Calibration:
         norm = sqrt(sum(q * q for q in self.imu_mounting))
         if not (isfinite(norm) and abs(norm - 1) <= 1e-3):
             raise ConfigError(f"imu_mounting {self.imu_mounting} has norm {norm:g}; a rotation has norm 1")
+        if len(self.gyro_bias) != 3:
+            raise ConfigError(f"gyro_bias needs 3 values (x, y, z), not {len(self.gyro_bias)}")
+        for axis, bias in zip("xyz", self.gyro_bias, strict=True):
+            if not (isfinite(bias) and abs(bias) <= MAX_GYRO_BIAS):
+                raise ConfigError(
+                    f"gyro_bias about {axis} is {bias!r} rad/s; it must be within +-{MAX_GYRO_BIAS} rad/s"
+                )
 
 
 def load_calibration(path: Path) -> Calibration:
@@ -67,28 +84,54 @@ def save_calibration(calibration: Calibration, path: Path) -> None:
     Raises:
         ConfigError: the file cannot be written there.
     """
-    lines = ["# What this duck's parts deviate by. Angles in rad.", "[joint_offsets]"]
-    pairs = zip(JOINT_NAMES, calibration.joint_offsets, strict=True)
-    lines += [f"{name} = {float(offset)!r}" for name, offset in pairs]
-    lines += ["", "[imu]", "# Quaternion (w, x, y, z) from IMU axes to trunk axes."]
-    lines += [f"mounting = [{', '.join(repr(float(q)) for q in calibration.imu_mounting)}]", ""]
     try:
         with replacing(path) as temporary:
-            temporary.write_text("\n".join(lines), encoding="utf-8")
+            temporary.write_text(_render(calibration), encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"cannot write {path}: {error.strerror}; choose another place") from error
+
+
+def _render(calibration: Calibration) -> str:
+    pairs = zip(JOINT_NAMES, calibration.joint_offsets, strict=True)
+    lines = [
+        "# What this duck's parts deviate by. `duck calibrate` measures it.",
+        "",
+        "# Angle of each servo where its joint is at zero [rad].",
+        "[joint_offsets]",
+        *(f"{name} = {float(offset)!r}" for name, offset in pairs),
+        "",
+        "[imu]",
+        "# Rotation from the IMU's axes to the trunk's, as a quaternion (w, x, y, z).",
+        f"mounting = {_row(calibration.imu_mounting)}",
+        "# What the gyroscope says at rest, about the IMU's axes (x, y, z) [rad/s].",
+        f"gyro_bias = {_row(calibration.gyro_bias)}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _row(values: Sequence[float]) -> str:
+    return f"[{', '.join(repr(float(value)) for value in values)}]"
 
 
 def _parse(data: dict[str, Any]) -> Calibration:
     _refuse_unknown("the file", data, {"joint_offsets", "imu"})
     offsets, imu = _table(data, "joint_offsets"), _table(data, "imu")
     _refuse_unknown("[joint_offsets]", offsets, set(JOINT_NAMES))
-    _refuse_unknown("[imu]", imu, {"mounting"})
-    mounting = imu.get("mounting", list(IMU_BOARD_MOUNTING))
-    if not isinstance(mounting, list) or len(mounting) != 4:
-        raise ConfigError(f"[imu] mounting must be four numbers (w, x, y, z), not {mounting!r}")
-    w, x, y, z = (_number("[imu] mounting", value) for value in mounting)
-    return Calibration(tuple(_number(name, offsets.get(name, 0.0)) for name in JOINT_NAMES), (w, x, y, z))
+    _refuse_unknown("[imu]", imu, {"mounting", "gyro_bias"})
+    w, x, y, z = _numbers(imu, "mounting", "four numbers (w, x, y, z)", IMU_BOARD_MOUNTING)
+    bias_x, bias_y, bias_z = _numbers(imu, "gyro_bias", "three numbers (x, y, z)", (0.0, 0.0, 0.0))
+    return Calibration(
+        tuple(_number(name, offsets.get(name, 0.0)) for name in JOINT_NAMES),
+        (w, x, y, z),
+        (bias_x, bias_y, bias_z),
+    )
+
+
+def _numbers(imu: dict[str, Any], key: str, what: str, default: Sequence[float]) -> list[float]:
+    values = imu.get(key, list(default))
+    if not isinstance(values, list) or len(values) != len(default):
+        raise ConfigError(f"[imu] {key} must be {what}, not {values!r}")
+    return [_number(f"[imu] {key}", value) for value in values]
 
 
 def _table(data: dict[str, Any], name: str) -> dict[str, Any]:

@@ -49,6 +49,10 @@ class FeatureError(DuckError, KeyError):
     __str__ = Exception.__str__  # KeyError would show the message in quotes
 
 
+class CalibrationError(DuckError, ValueError):
+    """A measurement cannot be used: something moved, or a pose is not the one that was asked for."""
+
+
 class CommandError(DuckError, ValueError):
     """A command is not finite or lies outside its box."""
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from hardware.errors import DuckError
 
+_SMALL_BYTES = 64 * 1024
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
@@ -37,7 +38,9 @@ def read_bounded(path: Path, most_bytes: int, error: type[DuckError]) -> bytes:
         if not path.is_file():  # a pipe or a device could block for ever
             raise error(f"{path} is not a file; check the path")
         with path.open("rb") as file:
-            data = file.read(most_bytes + 1)
+            # No buffer of the most that may come; the kernel's own files tell a size of 0.
+            room = max(os.fstat(file.fileno()).st_size, _SMALL_BYTES)
+            data = file.read(min(room, most_bytes) + 1)
     except OSError as problem:
         raise error(f"cannot read {path}: {problem.strerror}") from problem
     if len(data) > most_bytes:

@@ -23,7 +23,7 @@ FALLEN_HEIGHT = 0.55
 """Share of the standing height below which a duck has fallen; a squat of a task stays above it."""
 SEATED = 0.2
 """Distance of every joint's goal to the seat within which it was told to sit [rad]; it is not yet low."""
-SEATED_PART = 0.75
+SEATED_PART = 0.85
 """Part of the way's time after which its goals are that near: the last of it is slow."""
 SWAY_S = 1.0
 """Window of the moving average that takes the gait's sway out of path and heading [s]; a stride or more."""

@@ -10,6 +10,7 @@ from microduck.cli.bench import bench
 from microduck.cli.console import run_safely
 from microduck.cli.evaluate import evaluate
 from microduck.cli.play import play
+from microduck.cli.replay import replay
 from microduck.cli.train import resume, train
 from microduck.cli.twin import twin
 from microduck.cli.virtual_duck import virtual_duck
@@ -26,6 +27,7 @@ def run(arguments: list[str]) -> int:
     app.command(export)
     app.command(virtual_duck)
     app.command(twin)
+    app.command(replay)
     app.command(bench)
     app.command(demo)
     return run_safely(

@@ -19,9 +19,18 @@ from hardware.errors import DuckError
 
 COMMANDS = (
     *("run", "stop", "status", "monitor", "skills", "config"),
-    *("doctor", "setup", "bench", "emulate"),
+    *("doctor", "setup", "calibrate", "bench", "plot", "convert", "emulate"),
 )
 """Subcommands in the order of the help, each a module with a function `add(commands)`."""
+
+
+class _Help(argparse.HelpFormatter):
+    """Help that leaves room for the longest command, whose deeper indentation the base class forgets."""
+
+    def format_help(self) -> str:
+        """Return the help."""
+        self._action_max_length += self._indent_increment
+        return super().format_help()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -49,7 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="duck", description="Drive a MicroDuck with trained skills.")
+    parser = argparse.ArgumentParser(
+        prog="duck", description="Drive a MicroDuck with trained skills.", formatter_class=_Help
+    )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     named = [name for name in COMMANDS if name in words[:1]]
     for name in named or COMMANDS:

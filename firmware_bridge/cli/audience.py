@@ -31,6 +31,7 @@ class Audience:
     Attributes:
         source: what the loop is to take its requests from; what is served may add a stop to them.
         bus: counts of the bus, None before it is open.
+        record: takes every tick, too.
     """
 
     def __init__(self, status: StatusPrinter, source: CommandSource, battery: Battery) -> None:
@@ -39,6 +40,7 @@ class Audience:
         self._publish: Callable[[Tick], None] = lambda tick: None
         self.source = source
         self.bus: BusStats | None = None
+        self.record: Callable[[Tick], None] = lambda tick: None
 
     @contextmanager
     def served(
@@ -74,6 +76,7 @@ class Audience:
         """Tell of a tick."""
         self._status.on_tick(tick)
         self._publish(tick)
+        self.record(tick)
 
     def _data(self, tick: Tick) -> dict[str, Any]:
         return tick_data(tick, self._battery, self.bus.totals() if self.bus else None)

@@ -6,6 +6,8 @@ import argparse
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from firmware_bridge.cli.parsing import Commands, add_bundle, add_command, positive_number
@@ -14,7 +16,9 @@ from firmware_bridge.cli.tables import aligned
 
 if TYPE_CHECKING:
     from firmware_bridge.doctor.bench import Measurement
+    from firmware_bridge.drive.summary import Tick
     from firmware_bridge.robot.body import RealBody
+    from firmware_bridge.skills.bundle import Bundle
 
 SECONDS = 10.0
 """How long is measured by default [s]: 500 ticks, so that the 99th percentile rests on five."""
@@ -31,6 +35,7 @@ _STAGES = {
     "policy": "inference",
     "write": "bus write, handed over",
     "work": "whole tick",
+    "record": "recording, handed over",
 }
 
 
@@ -63,7 +68,7 @@ def bench_command(options: argparse.Namespace) -> int:
     Raises:
         DuckError: the bundle, the settings, the port or the duck is not in order.
     """
-    from firmware_bridge.doctor.bench import measure
+    from firmware_bridge.doctor.bench import Subject, measure
     from firmware_bridge.drive.realtime import quiet_collector, realtime
     from firmware_bridge.drive.signals import StopSignals
     from firmware_bridge.skills.bundle import find_bundle, load_bundle
@@ -71,8 +76,12 @@ def bench_command(options: argparse.Namespace) -> int:
     bundle = load_bundle(find_bundle(options.bundle))
     with StopSignals() as signals, _opened(options, signals.reason) as body:
         before = body.stats.totals() if body else {}
-        with quiet_collector(), realtime() if options.realtime else nullcontext():
-            result = measure(bundle, body, options.seconds, signals.reason)
+        with (
+            _recording(bundle) as record,
+            quiet_collector(),
+            realtime() if options.realtime else nullcontext(),
+        ):
+            result = measure(Subject(bundle, body, record), options.seconds, signals.reason)
         errors = _difference(body.stats.totals(), before) if body else None
     print(json.dumps(_data(result, errors), indent=2) if options.json else _text(result, errors))
     return 0 if result.fits else 1
@@ -86,15 +95,31 @@ def _opened(options: argparse.Namespace, stopped: Callable[[], str | None]) -> I
         return
     from firmware_bridge.doctor.bench import refuse_torque
     from firmware_bridge.doctor.survey import bus_on
-    from firmware_bridge.robot.body import open_body
+    from firmware_bridge.robot.body import RealBody, powered_bus
+    from firmware_bridge.robot.imu.opening import open_imu
     from hardware.calibration import Calibration
 
     config = settings_of(options)
     port = port_of(options, config)
     with bus_on(port)(config.bus.baud) as bus:
         refuse_torque(bus)
-    with open_body(port, Calibration(), baud=config.bus.baud, stop=stopped) as body:
-        yield body
+    with (
+        open_imu(config.imu, Calibration()) as imu,
+        powered_bus(port, baud=config.bus.baud, stop=stopped) as bus,
+    ):
+        yield RealBody(bus, Calibration(), imu)
+
+
+@contextmanager
+def _recording(bundle: Bundle) -> Iterator[Callable[[Tick], None]]:
+    """Give what takes ticks into a recording that is thrown away."""
+    from firmware_bridge.recording.description import describe
+    from firmware_bridge.recording.recorder import Recorder
+    from hardware.calibration import Calibration
+
+    meta = describe(bundle, "bench", None, Calibration())
+    with TemporaryDirectory() as folder, Recorder(Path(folder) / "bench.tdz", meta) as recorder:
+        yield recorder.add
 
 
 def _difference(after: Mapping[str, int], before: Mapping[str, int]) -> dict[str, int]:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from firmware_bridge.cli.audience import Audience
 from firmware_bridge.cli.display import StatusPrinter, summary_data, summary_table
 from firmware_bridge.cli.ending import Ending
+from firmware_bridge.cli.recording import record_path
 from firmware_bridge.cli.robot import settings_of
 from firmware_bridge.cli.sources import make_source, source_name
 from firmware_bridge.cli.streams import flushed_output
@@ -25,8 +26,12 @@ from firmware_bridge.drive.options import Hooks, LoopOptions
 from firmware_bridge.drive.realtime import realtime
 from firmware_bridge.drive.signals import StopSignals
 from firmware_bridge.drive.summary import Summary
-from firmware_bridge.robot.body import RealBody, open_body
+from firmware_bridge.recording.description import describe
+from firmware_bridge.recording.recorder import Dealings, Recorder
+from firmware_bridge.robot.body import RealBody, powered_bus
+from firmware_bridge.robot.imu.opening import open_imu
 from firmware_bridge.skills.bundle import Bundle, find_bundle, load_bundle
+from firmware_bridge.wire.bus import Bus
 from firmware_bridge.wire.find_port import find_port
 from hardware.calibration import Calibration, load_calibration
 from hardware.errors import BusError, ConfigError, PortError
@@ -45,6 +50,7 @@ class _Plan(NamedTuple):
         bundle: the policy.
         calibration: what the robot's parts deviate by.
         listen: where the network is served, None for nowhere.
+        record: where to record to, None for nowhere.
     """
 
     options: argparse.Namespace
@@ -52,6 +58,7 @@ class _Plan(NamedTuple):
     bundle: Bundle
     calibration: Calibration
     listen: Listen | None
+    record: Path | None
 
 
 def drive(options: argparse.Namespace, signals: StopSignals) -> int:
@@ -70,9 +77,14 @@ def drive(options: argparse.Namespace, signals: StopSignals) -> int:
             served = audience.served(source_name(options), plan.bundle.skills, options.socket, plan.listen)
             stack.enter_context(served)
         ending = Ending(signals, audience.source)
+        if plan.record:  # opened before the duck, so that it is finished once the duck is limp
+            dealings = Dealings(status.tell, signals.hurry)
+            audience.record = stack.enter_context(_recorder(plan, plan.record, dealings)).add
         stack.enter_context(realtime() if plan.config.loop.realtime else nullcontext())
         try:
-            body = stack.enter_context(_open(plan, status.tell, ending.before_the_loop))
+            imu = stack.enter_context(open_imu(plan.config.imu, plan.calibration))
+            bus = stack.enter_context(_open(plan.config.bus, status.tell, ending.before_the_loop))
+            body = RealBody(bus, plan.calibration, imu)
         except BusError as error:
             if ending.reason() is None:
                 raise
@@ -89,9 +101,25 @@ def _check(options: argparse.Namespace) -> _Plan:
     config = _config(options)
     listen = _listen(options)
     _check_target(options.report)
+    calibration = _calibration(config)
+    record = record_path(options.record) if options.record else None
+    return _Plan(options, config, load_bundle(find_bundle(options.bundle)), calibration, listen, record)
+
+
+def _calibration(config: Config) -> Calibration:
     file = config.calibration.file
-    calibration = load_calibration(file) if file else Calibration()
-    return _Plan(options, config, load_bundle(find_bundle(options.bundle)), calibration, listen)
+    if file is None and not config.imu.on_bus:
+        raise ConfigError(
+            f"only a calibration file tells how an IMU of kind {config.imu.kind} is mounted; make one with "
+            "`duck calibrate`"
+        )
+    return load_calibration(file) if file else Calibration()
+
+
+def _recorder(plan: _Plan, path: Path, dealings: Dealings) -> Recorder:
+    name = find_bundle(plan.options.bundle).name
+    meta = describe(plan.bundle, name, plan.config.gains.p_gain, plan.calibration)
+    return Recorder(path, meta, plan.config.recording, dealings)
 
 
 def _check_target(path: Path | None) -> None:
@@ -125,18 +153,17 @@ def _listen(options: argparse.Namespace) -> Listen | None:
 
 
 def _open(
-    plan: _Plan, tell: Callable[[str], None], stop: Callable[[], str | None]
-) -> AbstractContextManager[RealBody]:
-    """Return the duck, still to be opened, on its port.
+    bus: BusConfig, tell: Callable[[str], None], stop: Callable[[], str | None]
+) -> AbstractContextManager[Bus]:
+    """Return the duck's bus, still to be opened.
 
     Raises:
         PortError: it is to be looked for, and no port has a duck on it in time.
     """
-    bus = plan.config.bus
     begin = time.monotonic()
     path = _find_port(bus, tell, stop) if bus.port == AUTO else bus.port
     left = max(0.0, begin + bus.wait_s - time.monotonic())
-    return open_body(path, plan.calibration, baud=bus.baud, wait_s=left, report=tell, stop=stop)
+    return powered_bus(path, baud=bus.baud, wait_s=left, report=tell, stop=stop)
 
 
 def _find_port(bus: BusConfig, tell: Callable[[str], None], stop: Callable[[], str | None]) -> str:

@@ -27,6 +27,8 @@ def add(commands: Commands) -> None:
     _add_sources(parser)
     _add_robot(parser)
     _add_socket(parser)
+    text = "record every tick to FILE.tdz, or to a new file in a folder; see docs/recording.md"
+    parser.add_argument("--record", type=Path, metavar="PATH", help=text)
     parser.add_argument("--report", type=Path, metavar="FILE", help="write what happened to FILE, as JSON")
 
 

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from firmware_bridge.drive.modes import Mode
+from firmware_bridge.drive.summary import STAGES, Tick
 from firmware_bridge.robot.body import Body, BodySample
 from firmware_bridge.robot.devices import name_of
 from firmware_bridge.skills.bundle import Bundle
@@ -32,6 +34,20 @@ GOALS_WIRE_S = (
 """Time that a tick's goals are on the wire after they were handed over [s]."""
 
 _log = logging.getLogger(__name__)
+
+
+class Subject(NamedTuple):
+    """What is measured.
+
+    Attributes:
+        bundle: whose policy is evaluated, on an observation of zeros.
+        body: a limp duck; None to measure the machine alone.
+        record: takes each tick, as of a recording; None for no recording.
+    """
+
+    bundle: Bundle
+    body: Body | None
+    record: Callable[[Tick], None] | None = None
 
 
 class Spread(NamedTuple):
@@ -58,6 +74,7 @@ class Times:
         policy: one inference.
         write: handing the goals over.
         work: from waking up until the servos have their goals.
+        record: handing the tick over to the recording.
         failed_reads: number of reads that brought no sample.
     """
 
@@ -66,6 +83,7 @@ class Times:
     policy: list[float] = field(default_factory=list)
     write: list[float] = field(default_factory=list)
     work: list[float] = field(default_factory=list)
+    record: list[float] = field(default_factory=list)
     failed_reads: int = 0
 
 
@@ -118,8 +136,7 @@ def refuse_torque(bus: Bus) -> None:
 
 
 def measure(
-    bundle: Bundle,
-    body: Body | None,
+    subject: Subject,
     seconds: float,
     stopped: Callable[[], object] = lambda: None,
     now: Callable[[], float] = time.monotonic,
@@ -130,8 +147,7 @@ def measure(
     The goals written are the angles just read: limp servos take them and stay limp.
 
     Args:
-        bundle: whose policy is evaluated, on an observation of zeros.
-        body: a limp duck; None to measure the machine alone.
+        subject: what is measured.
         seconds: how long [s]; one tick at least.
         stopped: returns something true to end early.
         now: monotonic time [s].
@@ -149,12 +165,13 @@ def measure(
         index = max(index + 1, ceil((now() - start) / CONTROL_PERIOD_S))
         due = start + index * CONTROL_PERIOD_S
         sleep(max(0.0, due - now()))
-        _tick(bundle, body, due, times, now)
+        _tick(subject, due, times, now)
     return _measurement(times)
 
 
-def _tick(bundle: Bundle, body: Body | None, due: float, times: Times, now: Callable[[], float]) -> None:
+def _tick(subject: Subject, due: float, times: Times, now: Callable[[], float]) -> None:
     """Carry out one tick and note how long its stages took."""
+    bundle, body, record = subject
     woke = now()
     times.late.append(woke - due)
     sample = None
@@ -163,7 +180,9 @@ def _tick(bundle: Bundle, body: Body | None, due: float, times: Times, now: Call
         times.read.append(now() - woke)
         times.failed_reads += sample is None
     began = now()
-    bundle.act(np.zeros(contract.width(bundle.layout), np.float32), bundle.skill())
+    observation = np.zeros(contract.width(bundle.layout), np.float32)
+    skill = bundle.skill()
+    action = bundle.act(observation, skill)
     ended = now()
     times.policy.append(ended - began)
     on_the_wire = 0.0
@@ -172,6 +191,38 @@ def _tick(bundle: Bundle, body: Body | None, due: float, times: Times, now: Call
         times.write.append(now() - ended)
         on_the_wire = GOALS_WIRE_S
     times.work.append(now() - woke + on_the_wire)
+    if record is not None:
+        tick = _told(woke, skill.name, sample, observation, action)
+        began = now()
+        record(tick)
+        times.record.append(now() - began)
+
+
+def _told(
+    time_s: float, skill: str, sample: BodySample | None, observation: np.ndarray, action: np.ndarray
+) -> Tick:
+    """Return a tick as the loop would tell it; a limp duck's, but whose policy ran."""
+    return Tick(
+        time_s=time_s,
+        mode=Mode.LIMP,
+        reason="a bench",
+        mode_s=0.0,
+        skill=skill,
+        sample=sample,
+        fresh=sample is not None,
+        requested=np.zeros(3),
+        command=np.zeros(3),
+        head=np.zeros(len(contract.HEAD_NAMES)),
+        limited_by=(),
+        observation=observation,
+        action=action,
+        requested_targets=action,
+        targets=action,
+        rate_hz=0.0,
+        missed=0,
+        stages=dict.fromkeys(STAGES, 0.0),
+        bus_errors=0,
+    )
 
 
 def _read(body: Body, deadline: float) -> BodySample | None:

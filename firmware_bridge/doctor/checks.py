@@ -20,7 +20,7 @@ from firmware_bridge.doctor.findings import Finding, Level, MoveToBaud, SetLaten
 from firmware_bridge.doctor.servo_checks import FIX_IT, servo_deviations, wrong_model
 from firmware_bridge.drive.limits import Battery, Limits
 from firmware_bridge.robot import imu
-from firmware_bridge.robot.devices import NAMES, REQUIRED_IDS, model_name, name_of
+from firmware_bridge.robot.devices import NAMES, model_name, name_of
 from firmware_bridge.robot.imu import BOARD_ID, STATUS_GOOD, STATUS_TEXT
 from hardware import servo
 from hardware.joints import SERVO_IDS
@@ -33,7 +33,8 @@ def find_deviations(
 ) -> list[Finding]:
     """Return everything that differs from the duck's description, what keeps it from running first."""
     if survey.answers or survey.strays:
-        findings = [*_presence(survey), *_strays(survey), *_board(survey.answers.get(BOARD_ID))]
+        findings = [*_presence(survey), *_strays(survey)]
+        findings += _board(survey.answers.get(BOARD_ID)) if BOARD_ID in survey.required else []
         findings += _fast_read(survey)
         findings += [f for facts in survey.servos for f in servo_deviations(facts, limits, battery)]
     else:
@@ -48,7 +49,7 @@ def _silence(survey: Survey) -> Finding:
         where="bus",
         what="answers",
         found="none",
-        expected="15 servos and the IMU board",
+        expected="15 servos and the IMU board" if BOARD_ID in survey.required else "15 servos",
         level=Level.CANNOT_RUN,
         effect=f"listened at {', '.join(map(str, survey.bauds))} baud",
         remedy="switch the servos' power on, check the data cable, and that no login console uses the port",
@@ -158,7 +159,7 @@ def _fast_read(survey: Survey) -> Iterator[Finding]:
     slow = {
         device: answer.firmware
         for device, answer in survey.answers.items()
-        if device in REQUIRED_IDS and _is_slow(answer)
+        if device in survey.required and _is_slow(answer)
     }
     if slow:
         yield Finding(
@@ -169,7 +170,7 @@ def _fast_read(survey: Survey) -> Iterator[Finding]:
             level=Level.WARNING,
             effect="without it the whole bus is read the plain way",
             remedy="update the firmware, a servo's with Dynamixel Wizard",
-            cost_s=description.plain_read_cost(),
+            cost_s=description.plain_read_cost(len(survey.required)),
         )
 
 

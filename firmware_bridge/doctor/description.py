@@ -30,9 +30,9 @@ def show(register: Register, value: float) -> str:
     return f"{value:.4g} {register.unit}".rstrip()
 
 
-def plain_read_cost() -> float:
+def plain_read_cost(devices: int = len(REQUIRED_IDS)) -> float:
     """Return how much longer [s] a tick's read takes plain than fast: a whole packet for each device."""
-    devices, length = len(REQUIRED_IDS), Servos.TICK_LENGTH
+    length = Servos.TICK_LENGTH
     plain = devices * (length + protocol.STATUS_OVERHEAD)
     fast = protocol.FAST_OVERHEAD + devices * (length + protocol.FAST_BLOCK_OVERHEAD)
     return (plain - fast) * BITS_PER_BYTE / servo.BAUD

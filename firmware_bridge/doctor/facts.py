@@ -108,6 +108,7 @@ class Survey:
         bauds: speeds listened at [1/s].
         refused_bauds: speeds that the serial port does not offer [1/s].
         latency: the USB adapter's timer; None for a port without one.
+        required: ids without which this duck cannot run.
     """
 
     baud: int
@@ -116,6 +117,7 @@ class Survey:
     bauds: tuple[int, ...] = ()
     refused_bauds: tuple[int, ...] = ()
     latency: LatencyTimer | None = None
+    required: tuple[int, ...] = REQUIRED_IDS
 
     @property
     def servos(self) -> tuple[ServoFacts, ...]:
@@ -126,7 +128,7 @@ class Survey:
     def silent(self) -> tuple[int, ...]:
         """Required ids that were found nowhere."""
         found = {*self.answers, *(stray.id for stray in self.strays)}
-        return tuple(device for device in REQUIRED_IDS if device not in found)
+        return tuple(device for device in self.required if device not in found)
 
     @property
     def newcomers(self) -> tuple[Stray, ...]:

@@ -11,10 +11,12 @@ from firmware_bridge.doctor.checks import find_deviations
 from firmware_bridge.doctor.facts import Answer, BoardFacts, Doubled, ServoFacts, Survey
 from firmware_bridge.doctor.findings import Finding, Fix, Level, cost, exit_code, verdict
 from firmware_bridge.doctor.fixer import Outcome, describe
+from firmware_bridge.doctor.imu_checks import imu_deviations
 from firmware_bridge.doctor.latency import read_latency_timer
 from firmware_bridge.doctor.survey import bus_on, take_survey
-from firmware_bridge.robot.devices import NAMES
+from firmware_bridge.robot.devices import NAMES, REQUIRED_IDS
 from hardware.errors import PortError
+from hardware.joints import SERVO_IDS
 
 
 @dataclass(frozen=True)
@@ -58,13 +60,17 @@ class Report:
 
 
 def examine(port: str, config: Config) -> Report:
-    """Look at the bus on a port and compare it with the duck's description; writes nothing.
+    """Look at the bus on a port, and at an IMU elsewhere, and compare them with the duck's description.
+
+    Nothing is written to the bus.
 
     Raises:
         PortError: the port does not work.
     """
-    survey = take_survey(bus_on(port), config.bus.baud, partial(read_latency_timer, port))
-    return Report(port, survey, tuple(find_deviations(survey, config.limits, config.battery)))
+    required = REQUIRED_IDS if config.imu.on_bus else SERVO_IDS
+    survey = take_survey(bus_on(port), config.bus.baud, partial(read_latency_timer, port), required)
+    findings = [*imu_deviations(config.imu), *find_deviations(survey, config.limits, config.battery)]
+    return Report(port, survey, tuple(findings))
 
 
 def port_trouble(port: str, error: PortError) -> Finding:

@@ -79,7 +79,7 @@ def _homing(facts: ServoFacts) -> Iterator[Finding]:
             level=Level.WARNING,
             effect="it turns the joint's zero by that angle",
             remedy="--fix leaves it alone, since a joint may be built for it; if this one stands wrong by "
-            "that much, write 0 with Dynamixel Wizard",
+            "that much, write 0 with Dynamixel Wizard; what is then left `duck calibrate` measures",
         )
 
 

@@ -20,7 +20,7 @@ from firmware_bridge.doctor.facts import (
     Unreliable,
 )
 from firmware_bridge.robot import imu
-from firmware_bridge.robot.devices import NAMES
+from firmware_bridge.robot.devices import NAMES, REQUIRED_IDS
 from firmware_bridge.robot.presence import Presence, presence
 from firmware_bridge.robot.servos import Servos
 from firmware_bridge.wire import registers
@@ -65,7 +65,10 @@ def bus_on(path: str) -> OpenAt:
 
 
 def take_survey(
-    open_at: OpenAt, baud: int = servo.BAUD, latency: Callable[[], LatencyTimer | None] = lambda: None
+    open_at: OpenAt,
+    baud: int = servo.BAUD,
+    latency: Callable[[], LatencyTimer | None] = lambda: None,
+    required: tuple[int, ...] = REQUIRED_IDS,
 ) -> Survey:
     """Look at the whole duck, and at other speeds only as long as something is missing.
 
@@ -73,6 +76,7 @@ def take_survey(
         open_at: opens the bus.
         baud: the duck's speed [1/s].
         latency: reads the adapter's timer; called while the port is open.
+        required: ids without which this duck cannot run.
 
     Raises:
         PortError: the port cannot be opened at the duck's speed, or fails.
@@ -81,7 +85,7 @@ def take_survey(
         looks = {device: _look_at(bus, device) for device in NAMES}
         answers = {device: answer for device, answer in looks.items() if answer is not None}
         strays = tuple(stray for stray in _listen(bus, baud) if stray.id not in NAMES)
-        survey = Survey(baud, answers, strays, (baud,), latency=latency())
+        survey = Survey(baud, answers, strays, (baud,), latency=latency(), required=required)
     for other in description.BAUDS:
         if len(survey.newcomers) >= len(survey.silent):  # a new servo may be the one that is missing
             break

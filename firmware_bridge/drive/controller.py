@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from firmware_bridge.drive import safety
+from firmware_bridge.estimate.velocity import VelocityEstimator
 from firmware_bridge.robot.body import BodySample
 from firmware_bridge.skills.bundle import Bundle
 from firmware_bridge.skills.manifest import Skill
@@ -27,6 +28,7 @@ class ControlState:
         heading_error: how far the trunk has turned beyond the commanded heading, () [rad].
         previous_action: the policy's last raw output, (14,).
         head: head offsets in force, (4,) [rad].
+        velocity: of the trunk in its frame, (3,) [m/s]; zero where the layout has no place for it.
     """
 
     command: np.ndarray
@@ -34,6 +36,7 @@ class ControlState:
     heading_error: np.ndarray = field(default_factory=lambda: np.zeros(()))
     previous_action: np.ndarray = field(default_factory=lambda: np.zeros(NUM_JOINTS))
     head: np.ndarray = field(default_factory=lambda: np.zeros(len(contract.HEAD_NAMES)))
+    velocity: np.ndarray = field(default_factory=lambda: np.zeros(3))
 
 
 def build_observation(
@@ -43,7 +46,9 @@ def build_observation(
     signals = {
         "projected_gravity": sample.gravity,
         "angular_velocity": sample.angular_velocity,
+        "linear_velocity": state.velocity,
         "command": state.command,
+        "planar_command": state.command[:2],
         "heading_error": state.heading_error.reshape(1),
         "joint_error": action_map.joint_error(sample.position - safety.HEAD.pose(state.head)),
         "joint_velocity": sample.velocity,
@@ -63,6 +68,7 @@ class Controller:
     Attributes:
         state: what is remembered between ticks; the command starts at zero, or at the nearest in the box.
         skill: the skill in force.
+        estimator: of the trunk's velocity, which nothing measures; None where the layout does not ask for it.
         observation: the last observation, (width,) float32.
         limited_by: names of what kept the command or the head from what was asked in the last period.
     """
@@ -74,6 +80,7 @@ class Controller:
             for row in bundle.skills.values()
         }
         self._map = contract.ActionMap(np.zeros(1), bundle.action_scale)
+        self._needs_velocity = "linear_velocity" in contract.offsets(bundle.layout)
         self.observation = np.zeros(contract.width(bundle.layout), np.float32)
         self.reset(skill)
 
@@ -81,6 +88,7 @@ class Controller:
         """Begin anew, as a training episode does."""
         self.skill = self._next = skill
         self.state = ControlState(np.clip(np.zeros(3), *self._boxes[skill.name]))
+        self.estimator = VelocityEstimator() if self._needs_velocity else None
         self.limited_by: tuple[str, ...] = ()
 
     def choose(self, skill: Skill) -> None:
@@ -114,6 +122,8 @@ class Controller:
             periods: how many.
         """
         state = self.state
+        if self.estimator is not None:
+            state.velocity = self.estimator.update(sample, periods)
         for _ in range(periods):
             self._switch()
             frequency = contract.gait_frequency(

@@ -8,7 +8,7 @@ from firmware_bridge.commands.request import NO_COMMAND, NO_HEAD, CommandSource,
 from firmware_bridge.drive import safety
 from firmware_bridge.drive.deciding import Decider, Parts
 from firmware_bridge.drive.modes import ENDS, STIFF, Mode, ModeMachine, Order
-from firmware_bridge.drive.motion import Aim, Motion
+from firmware_bridge.drive.motion import Aim, Asked, Motion
 from firmware_bridge.drive.options import Hooks, LoopOptions
 from firmware_bridge.drive.realtime import quiet_collector
 from firmware_bridge.drive.senses import Senses
@@ -120,7 +120,7 @@ class _Loop:
         silent_s, self._heard_s = read_s - self._heard_s, read_s
         request = self._source.latest() if self._listens else _NOBODY
         live = request.age_s < self._options.limits.deadman_s
-        self._limited = ()
+        self._limited, self._motion.asked = (), Asked()
         self._pass_time(periods, self._aim(request))
         order = self._decider.decide(request, live, silent_s)
         if order:
@@ -245,6 +245,8 @@ class _Loop:
                 head=controller.state.head,
                 limited_by=self._limited,
                 observation=controller.observation,
+                action=self._motion.asked.action,
+                requested_targets=self._motion.asked.targets,
                 targets=self._motion.written if mode in STIFF else None,
                 rate_hz=ticker.recent_hz,
                 missed=ticker.missed,

@@ -33,6 +33,18 @@ class Aim(NamedTuple):
     head: np.ndarray = _NO_HEAD
 
 
+class Asked(NamedTuple):
+    """What was asked of the joints in a tick, before the limits.
+
+    Attributes:
+        action: the policy's raw output, (14,), None when it did not run.
+        targets: (14,) [rad], None for nothing.
+    """
+
+    action: np.ndarray | None = None
+    targets: np.ndarray | None = None
+
+
 class Motion:
     """Makes the joint targets of the modes with torque.
 
@@ -45,6 +57,7 @@ class Motion:
         skills: names of the skills there are.
         controller: the policy and its memory.
         written: targets of the last tick, (14,) [rad], None before the first of a rise.
+        asked: what they were before the limits.
         failed: whether the policy could not be evaluated; then it can balance the duck no more.
 
     Raises:
@@ -57,6 +70,7 @@ class Motion:
         self._chosen = bundle.skill(skill)
         self.controller = Controller(bundle, self._chosen)
         self.written: np.ndarray | None = None
+        self.asked = Asked()
         self.failed = False
         self._start: np.ndarray | None = None
         self._walked = False
@@ -123,7 +137,10 @@ class Motion:
         """
         if self._start is None or self.written is None:
             return None
-        limited = safety.limit_targets(self._wanted(mode, sample), self.written, self._limits)
+        wanted = self._wanted(mode, sample)
+        action = self.controller.state.previous_action if self._balances(mode) else None
+        self.asked = Asked(action, wanted)
+        limited = safety.limit_targets(wanted, self.written, self._limits)
         self.written = limited.applied
         return limited
 

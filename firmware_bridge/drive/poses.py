@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import numpy as np
 
+from hardware.contract import HEAD_NAMES
 from hardware.joints import JOINT_NAMES, STAND
 
 RISE_S = 2.0
 """Time of the ramp from the measured pose to STAND [s], as on the duck's own daemon."""
 SLOW_S = 0.5
 """Time in which a walking duck comes to a halt before it sits down [s]; 0.3 m/s takes 0.3 s."""
-SIT_S = 1.2
+SIT_S = 1.6
 """Time of the way down to the seat [s]."""
+HEAD_S = 1.0
+"""Time in which the head goes to where it is on the seat [s]: before the knees fold, late in `SIT_S`. The
+head is a third of the duck: swung back while the legs fold, it takes the duck with it."""
 SETTLE_S = 0.4
 """Time on the seat before torque goes off [s]."""
 _FOLD = 1.55
 """Bend of knees and ankles on the seat [rad], just inside their range: the shanks lie on the floor."""
+_HEAD_LEAN = {"neck_pitch": 0.22, "head_pitch": 0.6}
+"""How far the head is out in front on the seat, beyond STAND [rad]: a weight before the heels."""
+_IS_HEAD = np.array([name in HEAD_NAMES for name in JOINT_NAMES])
 
 
 def _seat() -> np.ndarray:
     seat = STAND.copy()
+    for name, lean in _HEAD_LEAN.items():
+        seat[JOINT_NAMES.index(name)] += lean
     folded = {"hip_pitch": 0.0, "knee": _FOLD, "ankle": _FOLD}
     for side, sign in (("left", 1.0), ("right", -1.0)):  # the legs are reflections of each other
         for part, angle in folded.items():
@@ -47,7 +56,8 @@ def sit_pose(balanced: np.ndarray, elapsed_s: float) -> np.ndarray:
             the way: a ramp without it topples.
         elapsed_s: time since the way began [s].
     """
-    return between(balanced, SEAT, elapsed_s / SIT_S)
+    legs, head = _smooth(elapsed_s / SIT_S) ** 2, _smooth(elapsed_s / HEAD_S)
+    return balanced + (SEAT - balanced) * np.where(_IS_HEAD, head, legs)
 
 
 def between(start: np.ndarray, goal: np.ndarray, part: float) -> np.ndarray:
@@ -55,5 +65,9 @@ def between(start: np.ndarray, goal: np.ndarray, part: float) -> np.ndarray:
 
     Speed is zero at both ends, so neither joints nor trunk are jerked.
     """
+    return start + (goal - start) * _smooth(part)
+
+
+def _smooth(part: float) -> float:
     part = min(max(part, 0.0), 1.0)
-    return start + (goal - start) * (part * part * (3.0 - 2.0 * part))
+    return part * part * (3.0 - 2.0 * part)

@@ -32,6 +32,9 @@ class Tick(NamedTuple):
         head: head offsets in force, (4,) [rad].
         limited_by: names of what made a difference between what was asked or wanted and what was done.
         observation: last observation of the policy, (width,).
+        action: the policy's raw output, (14,), None when it did not run in this tick.
+        requested_targets: what the policy or a ramp asked of the joints, before the limits, (14,) [rad], None
+            for nothing in this tick.
         targets: targets written last, (14,) [rad], None while limp.
         rate_hz: ticks per second over the last second [Hz].
         missed: ticks skipped so far.
@@ -51,6 +54,8 @@ class Tick(NamedTuple):
     head: np.ndarray
     limited_by: tuple[str, ...]
     observation: np.ndarray
+    action: np.ndarray | None
+    requested_targets: np.ndarray | None
     targets: np.ndarray | None
     rate_hz: float
     missed: int

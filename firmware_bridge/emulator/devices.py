@@ -264,6 +264,7 @@ class EmulatedImuBoard(Device):
         mounting: quaternion (w, x, y, z) from board axes to trunk axes.
         seed: seed of the noise.
         clock: time base [s].
+        gyro_bias: what the gyroscope says at rest, about the board's axes, (3,) [rad/s].
 
     Attributes:
         started: whether the orientation filter runs.
@@ -276,12 +277,14 @@ class EmulatedImuBoard(Device):
         mounting: Sequence[float] = IMU_BOARD_MOUNTING,
         seed: int = 0,
         clock: Callable[[], float] = monotonic,
+        gyro_bias: Sequence[float] = (0.0, 0.0, 0.0),
     ) -> None:
         super().__init__(imu.BOARD_ID, imu.MODEL_NUMBER, _IMU_FIRMWARE, clock)
         self.started = True
         self.frozen = False
         self.stuck = False
         self._mounting = np.asarray(mounting, dtype=np.float64)
+        self._bias = np.asarray(gyro_bias, dtype=np.float64)
         self._noise = np.random.default_rng(seed)
         self._samples = -1
         self._said = bytes(6)
@@ -295,7 +298,7 @@ class EmulatedImuBoard(Device):
             quaternion: trunk to world (w, x, y, z).
         """
         rate = rotations.rotate_inverse(self._mounting, np.asarray(angular_velocity, dtype=np.float64))
-        self._rate = rate / imu.RAD_PER_S_PER_COUNT
+        self._rate = (rate + self._bias) / imu.RAD_PER_S_PER_COUNT
         board = rotations.multiply(np.asarray(quaternion, dtype=np.float64), self._mounting)
         # The receiver takes w for positive, and a quaternion and its negative are one orientation.
         self._axis = (-board[1:] if board[0] < 0 else board[1:]).astype("<f2").tobytes()

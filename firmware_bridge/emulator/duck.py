@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import monotonic
 from types import TracebackType
 
@@ -25,7 +25,7 @@ from firmware_bridge.wire import registers
 from firmware_bridge.wire.protocol import Packet
 from firmware_bridge.wire.registers import Register
 from hardware import servo
-from hardware.joints import MOUTH_ID, NUM_JOINTS, SERVO_IDS
+from hardware.joints import JOINT_NAMES, MOUTH_ID, NUM_JOINTS, SERVO_IDS
 
 MAX_SPEED = 10.8
 """Speed limit of a following servo [rad/s]: the XL330-M288's 103 rev/min without load at 5 V."""
@@ -47,6 +47,8 @@ class EmulatedDuck:
         paced: hand each reply over only after the time that instruction and reply take on a real wire.
         threaded: answer in a thread of its own; else, and always where a late reply is to come by another
             clock than time.monotonic, whoever uses the port calls `line.step`.
+        joint_offsets: angle of each servo where its joint is at zero, (14,) [rad]; none when omitted. Angles
+            that this class takes and gives are those of the joints.
 
     Attributes:
         imu_board: the IMU board.
@@ -61,7 +63,10 @@ class EmulatedDuck:
         clock: Callable[[], float] = monotonic,
         paced: bool = False,
         threaded: bool = True,
+        *,
+        joint_offsets: Sequence[float] = (0.0,) * NUM_JOINTS,
     ) -> None:
+        self._joint_offsets = np.asarray(joint_offsets, dtype=np.float64)
         self.imu_board = imu_board or EmulatedImuBoard(clock=clock)
         self._servos = {i: EmulatedServo(i, clock=clock) for i in (*SERVO_IDS, MOUTH_ID)}
         self._joints = [self._servos[i] for i in SERVO_IDS]
@@ -141,7 +146,7 @@ class EmulatedDuck:
         """Set what the servos measure; what is not given stays.
 
         Args:
-            position: (14,) [rad], to which each servo adds its homing offset.
+            position: (14,) [rad], to which each servo adds its joint's offset and its homing offset.
             velocity: (14,) [rad/s].
             current: (14,) [A].
             voltage: (14,) or one for all [V].
@@ -155,10 +160,19 @@ class EmulatedDuck:
         )
         with self._lock:
             self._advance()
-            self._measure(registers.PRESENT_POSITION, position, self._offsets())
+            self._measure(registers.PRESENT_POSITION, position + self._joint_offsets, self._offsets())
             for register, values in given:
                 if values is not None:
                     self._measure(register, values)
+
+    def turn(self, joint: str, angle: float) -> None:
+        """Turn one limp joint to an angle [rad], as a hand does; one that is driven goes back."""
+        with self._lock:
+            self._advance()
+            index = JOINT_NAMES.index(joint)
+            device = self._joints[index]
+            count = round((angle + self._joint_offsets[index]) / registers.PRESENT_POSITION.factor)
+            device.poke(registers.PRESENT_POSITION, count + registers.PRESENT_POSITION.centre + device.offset)
 
     def set_imu(self, angular_velocity: np.ndarray, quaternion: np.ndarray) -> None:
         """Set the trunk's motion.
@@ -255,4 +269,5 @@ class EmulatedDuck:
 
     def _angles(self, register: Register) -> np.ndarray:
         with self._lock:
-            return (self._counts(register) - self._offsets() - register.centre) * register.factor
+            counts = self._counts(register) - self._offsets() - register.centre
+            return counts * register.factor - self._joint_offsets

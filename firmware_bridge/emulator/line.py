@@ -8,15 +8,14 @@ import select
 import termios
 import threading
 import tty
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from math import inf
 from time import monotonic
 from types import TracebackType
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from firmware_bridge.wire import protocol
-from firmware_bridge.wire.protocol import Packet
 from hardware import servo
 
 _CHUNK = 4096
@@ -30,15 +29,24 @@ class Arrival(NamedTuple):
     data: bytes
 
 
+class Parser(Protocol):
+    """Finds packets in a stream of bytes."""
+
+    def feed(self, data: bytes) -> Iterable[Any]:
+        """Take bytes in, and return the packets that they complete."""
+        ...
+
+
 class Line:
     """A serial port to connect to, and what answers on it; a context manager.
 
     Args:
-        answer: called with each packet and the speed [1/s] that the host has set, None for one that no
-            device knows; returns what the host is to receive.
+        answer: called with each packet that the parser finds and the speed [1/s] that the host has set, None
+            for one that no device knows; returns what the host is to receive.
         clock: time base of what is due [s].
         threaded: answer in a thread of its own inside the `with` block; else whoever uses the port calls
             `step` when it is the line's turn.
+        parser: finds packets in what the host sends; those of the servo bus when omitted.
 
     Attributes:
         port: path of the port to connect to.
@@ -48,14 +56,15 @@ class Line:
 
     def __init__(
         self,
-        answer: Callable[[Packet, int | None], Sequence[Arrival]],
+        answer: Callable[[Any, int | None], Sequence[Arrival]],
         clock: Callable[[], float] = monotonic,
         threaded: bool = True,
+        parser: Parser | None = None,
     ) -> None:
         self._answer, self._clock = answer, clock
         self._due: list[tuple[float, int, bytes]] = []
         self._number = count()
-        self._parser = protocol.PacketParser(protocol.Discarded())
+        self._parser = parser or protocol.PacketParser(protocol.Discarded())
         self.heard = self.sent = 0
         # Keeping the far end open keeps the terminal alive, and its settings, between two clients.
         self._near, self._far = os.openpty()

@@ -11,7 +11,7 @@ import numpy as np
 
 from firmware_bridge.robot.devices import NAMES
 from firmware_bridge.robot.health import Health, HealthWatch
-from firmware_bridge.robot.imu import BOARD_ID, BusImu
+from firmware_bridge.robot.imu import BOARD_ID, BusImu, Imu
 from firmware_bridge.robot.servos import Servos
 from firmware_bridge.wire.bus import FAST_FAILURES, Bus
 from firmware_bridge.wire.bus_stats import BusStats
@@ -23,7 +23,7 @@ from hardware.errors import BusTimeoutError
 from hardware.joints import JOINT_NAMES, SERVO_IDS
 
 DEVICES = (BOARD_ID, *SERVO_IDS)
-"""Ids that are read in every tick."""
+"""Ids that are read in every tick, the board only where it is the duck's IMU."""
 BOOT_S = 1.0
 """Time from the first answer after power came until every device is spoken to [s]; a servo starts in less."""
 _POLL_S = 0.2
@@ -97,22 +97,26 @@ class Body(Protocol):
 
 
 class RealBody:
-    """Servos and IMU on one bus: one read and one write a tick.
+    """Servos and IMU: one read and one write of the bus a tick.
 
-    Making one runs the whole handshake, which writes nothing.
+    Making one runs the whole handshake, which writes nothing to the bus.
 
     Args:
         bus: the bus.
         calibration: what this duck's parts deviate by.
+        imu: an IMU with a link of its own; the board on the bus when omitted.
 
     Raises:
         BusError: a device is missing, wrong or not ready.
     """
 
-    def __init__(self, bus: Bus, calibration: Calibration) -> None:
+    def __init__(self, bus: Bus, calibration: Calibration, imu: Imu | None = None) -> None:
         self._bus = bus
         self._servos = Servos(bus, np.array(calibration.joint_offsets))
-        self._imu = BusImu(bus, calibration.imu_mounting)
+        self._imu = imu or BusImu(bus, calibration.imu_mounting, calibration.gyro_bias)
+        # The board keeps its sample at the address of the servos' state, so one read brings both.
+        self._board = self._imu if isinstance(self._imu, BusImu) else None
+        self._devices = DEVICES if self._board else SERVO_IDS
         self._health = HealthWatch(bus)
         self._servos.check()
         self._imu.check()
@@ -136,7 +140,7 @@ class RealBody:
         now = monotonic()
         joints = self._servos.decode(blocks)
         self._health.update(joints.alerts, now, deadline)
-        trunk = self._imu.decode(blocks[BOARD_ID].data)
+        trunk = self._board.decode(blocks[BOARD_ID].data) if self._board else self._imu.read(deadline)
         return BodySample(
             time_s=now,
             position=joints.position,
@@ -167,8 +171,7 @@ class RealBody:
         self._servos.reboot([_ID_OF[joint] for joint in joints])
 
     def _read_blocks(self, deadline: float | None) -> dict[int, Block]:
-        # The board keeps its sample at the address of the servos' state, so one read brings both.
-        return self._bus.fast_sync_read(Servos.TICK_ADDRESS, Servos.TICK_LENGTH, DEVICES, deadline)
+        return self._bus.fast_sync_read(Servos.TICK_ADDRESS, Servos.TICK_LENGTH, self._devices, deadline)
 
 
 @contextmanager
@@ -195,9 +198,28 @@ def open_body(
         BusTimeoutError: no device answered in that time, or the wait was stopped.
         BusError: the port cannot be opened, or the duck is not ready; nothing was written.
     """
+    with powered_bus(port_path, baud=baud, wait_s=wait_s, report=report, stop=stop) as bus:
+        yield RealBody(bus, calibration)
+
+
+@contextmanager
+def powered_bus(
+    port_path: str,
+    *,
+    baud: int = servo.BAUD,
+    wait_s: float = 0.0,
+    report: Callable[[str], None] = lambda line: None,
+    stop: Callable[[], str | None] = lambda: None,
+) -> Iterator[Bus]:
+    """Open a duck's serial port once its servos have power, and close it at the end; see `open_body`.
+
+    Raises:
+        BusTimeoutError: no device answered in that time, or the wait was stopped.
+        BusError: the port cannot be opened.
+    """
     with SerialPort(port_path, baud) as port:
         _await_power(Bus(port, baud), port_path, wait_s, report, stop)
-        yield RealBody(Bus(port, baud), calibration)
+        yield Bus(port, baud)
 
 
 def _await_power(

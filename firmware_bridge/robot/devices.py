@@ -11,7 +11,8 @@ from hardware.joints import JOINTS, MOUTH_ID, SERVO_IDS
 ALL_SERVO_IDS = (*SERVO_IDS, MOUTH_ID)
 """Ids of the fourteen joints and of the mouth, which a duck may be without."""
 REQUIRED_IDS = (*SERVO_IDS, BOARD_ID)
-"""Ids without which a duck cannot run: those that answer in every tick."""
+"""Ids without which a duck whose IMU is the board cannot run: those that answer in every tick. With another
+IMU it needs `SERVO_IDS` alone."""
 NAMES: Mapping[int, str] = {
     **{joint.servo_id: joint.name for joint in JOINTS},
     MOUTH_ID: "mouth",

@@ -135,11 +135,6 @@ def load_bundle(folder: Path) -> Bundle:
     if not any((folder / name).exists() for name in (MANIFEST_FILE, POLICY_FILE, TASKS_FILE)):
         raise BundleError(f"{folder} is no skill bundle; make one with `microduck export RUN {folder}`")
     manifest = read_manifest(folder / MANIFEST_FILE)
-    if manifest.layout == "state":
-        raise BundleError(
-            f"{folder} was trained with layout 'state', which holds the trunk's velocity; "
-            "a duck cannot measure that, so train with layout 'sensor'"
-        )
     tasks = _read_file(folder / TASKS_FILE, archive.MAX_BYTES, manifest.tasks_sha256)
     _check_tasks(archive.parse_archive(tasks, str(folder / TASKS_FILE)), manifest.skills)
     policy = _read_file(folder / POLICY_FILE, MAX_POLICY_BYTES, manifest.policy.sha256)

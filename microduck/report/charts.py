@@ -65,7 +65,7 @@ TURN_RATE = Curve(
 
 def curve(results: Sequence[TaskResult], shown: Curve) -> bytes | None:
     """Draw reached against wanted with the ideal line; None where no task wants any."""
-    figure, axes = _figure(4.6)
+    figure, axes = blank(4.6)
     ends = [0.0]
     for place, result in enumerate(results):
         points = [point for point in result.points if shown.wanted(point)]
@@ -82,7 +82,7 @@ def curve(results: Sequence[TaskResult], shown: Curve) -> bytes | None:
     span = [min(ends), max(ends)]
     axes.plot(span, span, "--", color="0.6", zorder=0, label="as commanded")
     axes.set(xlabel=f"commanded {shown.what}", ylabel=f"reached {shown.what}")
-    return _png(figure)
+    return as_png(figure)
 
 
 def heading(results: Sequence[TaskResult], rough: Sequence[TaskResult] | None) -> bytes | None:
@@ -96,7 +96,7 @@ def heading(results: Sequence[TaskResult], rough: Sequence[TaskResult] | None) -
     tasks = [result.task for result in results if of(result) is not None]
     if not tasks:
         return None
-    figure, axes = _figure(1.2 + 0.42 * len(tasks))
+    figure, axes = blank(1.2 + 0.42 * len(tasks))
     places, thickness = np.arange(len(tasks)), 0.8 / len(drawn)
     for i, (label, some) in enumerate(drawn):
         drifts = [degrees(value) for value in map(of, some) if value is not None]
@@ -105,7 +105,7 @@ def heading(results: Sequence[TaskResult], rough: Sequence[TaskResult] | None) -
     axes.invert_yaxis()
     axes.axvline(degrees(NOMINAL.heading_drift or 0.0), color=LIMIT, linestyle="--", label="limit")
     axes.set_xlabel("heading drift in an episode, p95 [deg]")
-    return _png(figure)
+    return as_png(figure)
 
 
 def gaits(traces: Mapping[str, tuple[Figures, Trace]]) -> bytes:
@@ -116,7 +116,7 @@ def gaits(traces: Mapping[str, tuple[Figures, Trace]]) -> bytes:
         _gait(axes, point, trace)
         axes.set_title(_plain_text(task), fontsize=8, loc="left", pad=2)
     rows[-1].set_xlabel("time [s]")
-    return _png(figure)
+    return as_png(figure)
 
 
 def _gait(axes: Axes, point: Figures, trace: Trace) -> None:
@@ -145,7 +145,7 @@ def stretches(on: np.ndarray) -> list[tuple[float, float]]:
 def torques(results: Sequence[TaskResult]) -> bytes:
     """Draw the torque of every joint in its hardest task against the servo's limit."""
     points = [point for result in results for point in result.points]
-    figure, axes = _figure(4.2)
+    figure, axes = blank(4.2)
     for label, colour, values in (
         ("largest", PALE, np.max([point.torque_max for point in points], axis=0)),
         ("95th percentile", PLAIN, np.max([point.torque_p95 for point in points], axis=0)),
@@ -156,15 +156,17 @@ def torques(results: Sequence[TaskResult]) -> bytes:
     axes.invert_yaxis()
     axes.tick_params(axis="y", labelsize=8)
     axes.set_xlabel("torque [N m]")
-    return _png(figure)
+    return as_png(figure)
 
 
-def _figure(height: float) -> tuple[Figure, Axes]:
+def blank(height: float) -> tuple[Figure, Axes]:
+    """Return an empty picture of a height [inch]."""
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
     return figure, figure.subplots()
 
 
-def _png(figure: Figure) -> bytes:
+def as_png(figure: Figure) -> bytes:
+    """Return a picture as PNG, with a legend of whatever has a label."""
     if any(axes.get_legend_handles_labels()[1] for axes in figure.axes):
         figure.legend(loc="outside upper left", ncols=3, fontsize=8, frameon=False)
     buffer = io.BytesIO()

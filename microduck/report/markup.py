@@ -42,6 +42,11 @@ def picture(png: bytes, text: str) -> Html:
     return Html(f'<img src="{data_url("image/png", png)}" alt="{html.escape(text, quote=True)}">')
 
 
+def captioned(png: bytes, caption: str) -> Html:
+    """Return a picture with its caption, which also stands for it."""
+    return tag("figure", picture(png, caption), tag("figcaption", caption))
+
+
 def film(mp4: bytes) -> Html:
     """Return a film that plays by itself, over and over, without a sound."""
     return Html(

@@ -12,7 +12,7 @@ from microduck.report.markup import Cell, Html, film, join, table, tag
 from microduck.report.measures import MEASURES
 from microduck.report.method import method, rough_method
 from microduck.report.study import Study
-from microduck.report.style import CSS
+from microduck.report.style import document
 
 Films = Sequence[Mapping[str, bytes]]
 """Films as mp4 by task: of the policy that the report is about, then of the one that it is compared with."""
@@ -26,15 +26,7 @@ def page(report: Report, films: Films, missing: str = "") -> str:
         films: one entry for each policy; empty for none.
         missing: why there are no films.
     """
-    title = _title(report)
-    head = tag(
-        "head",
-        Html('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
-        tag("title", title),
-        Html(f"<style>{CSS}</style>"),
-    )
-    body = tag("body", tag("h1", title), *_body(report, films, missing))
-    return f'<!DOCTYPE html>\n<html lang="en">{head}{body}</html>\n'
+    return document(_title(report), _body(report, films, missing))
 
 
 def _title(report: Report) -> str:

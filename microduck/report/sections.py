@@ -7,7 +7,7 @@ from math import degrees
 
 from microduck.evaluation import Figures, TaskResult, score
 from microduck.report import charts
-from microduck.report.markup import Cell, Html, join, picture, table, tag
+from microduck.report.markup import Cell, Html, captioned, join, table, tag
 from microduck.report.measures import BY_NAME, MEASURES, Measure
 from microduck.report.study import Study
 
@@ -38,14 +38,14 @@ def curves(results: Sequence[TaskResult]) -> Html:
         (charts.TURN_RATE, "Turn rate, likewise. Hollow: walking as well."),
     )
     pictures = ((charts.curve(results, shown), caption) for shown, caption in drawn)
-    return join([_figure(png, caption) for png, caption in pictures if png is not None])
+    return join([captioned(png, caption) for png, caption in pictures if png is not None])
 
 
 def heading(study: Study) -> Html:
     """Return how far the heading drifts."""
     caption = "How far from where the command leads the heading ends, at the worst command that hardly turns."
     png = charts.heading(study.plain, study.rough)
-    return Html("") if png is None else _figure(png, caption)
+    return Html("") if png is None else captioned(png, caption)
 
 
 def gaits(study: Study) -> Html:
@@ -54,12 +54,12 @@ def gaits(study: Study) -> Html:
         "Dark: the foot is down. Blue: the clock swings this foot. Two seconds from the middle of one "
         "episode, or the last before its fall, at the task's fastest command."
     )
-    return _figure(charts.gaits(study.traces), caption)
+    return captioned(charts.gaits(study.traces), caption)
 
 
 def torques(study: Study) -> Html:
     """Return how hard the servos work."""
-    return _figure(
+    return captioned(
         charts.torques(study.plain), "Torque of each joint in the task and command where it is largest."
     )
 
@@ -119,7 +119,3 @@ def _command_row(point: Figures) -> list[Cell]:
         f"{100 * point.airborne:.1f}",
         f"{point.power:.2f}",
     ]
-
-
-def _figure(png: bytes, caption: str) -> Html:
-    return tag("figure", picture(png, caption), tag("figcaption", caption))

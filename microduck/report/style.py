@@ -1,5 +1,11 @@
 """How a report looks: one column on a phone, two on a desk, nothing fetched from anywhere."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from microduck.report.markup import Html, tag
+
 CSS = """
 :root { color-scheme: light; --ink: #22262b; --faint: #6b7480; --line: #dde2e8; --duck: #f2b705; }
 * { box-sizing: border-box; }
@@ -25,3 +31,15 @@ figure { margin: 0; }
 img, video { width: 100%; height: auto; display: block; border-radius: .3rem; }
 code { overflow-wrap: anywhere; font-size: .8125rem; }
 """
+
+
+def document(title: str, content: Iterable[Html]) -> str:
+    """Return a page that needs no other file, headed by its title."""
+    head = tag(
+        "head",
+        Html('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
+        tag("title", title),
+        Html(f"<style>{CSS}</style>"),
+    )
+    body = tag("body", tag("h1", title), *content)
+    return f'<!DOCTYPE html>\n<html lang="en">{head}{body}</html>\n'

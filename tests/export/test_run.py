@@ -4,7 +4,7 @@ import pytest
 
 from export.run import export_run
 from firmware_bridge.skills.bundle import load_bundle
-from hardware.errors import ConfigError, ExportError, TrainingError
+from hardware.errors import ConfigError, TrainingError
 from microduck.learning.config import TrainConfig
 from microduck.learning.run_folder import RunFolder
 from microduck.learning.train import Trainer
@@ -33,11 +33,10 @@ def test_a_damaged_report_is_refused_before_anything_is_written(tmp_path):
     assert not (tmp_path / "bundle").exists()
 
 
-def test_a_run_on_the_simulators_own_velocity_is_refused(tmp_path):
-    train(tmp_path, dataclasses.replace(SMALL, layout="state"))
-    with pytest.raises(ExportError, match=r"trained on layout 'state'.*train it with --layout sensor"):
-        export_run(tmp_path, tmp_path / "bundle")
-    assert not (tmp_path / "bundle").exists()
+def test_a_run_on_the_trunks_velocity_becomes_a_bundle_that_asks_for_it(tmp_path):
+    train(tmp_path / "run", dataclasses.replace(SMALL, layout="state"))
+    export_run(tmp_path / "run", tmp_path / "bundle")
+    assert load_bundle(tmp_path / "bundle").layout == "state"
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path):

@@ -7,6 +7,7 @@ import json
 import signal
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,9 +16,19 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+from firmware_bridge.emulator.bmi088 import EmulatedBmi088
+from firmware_bridge.emulator.bno055 import EmulatedBno055
+from firmware_bridge.emulator.bno055_uart import EmulatedBno055Uart
 from firmware_bridge.emulator.devices import Device, EmulatedImuBoard, EmulatedServo
 from firmware_bridge.emulator.duck import EmulatedDuck
+from firmware_bridge.emulator.i2c import EmulatedI2cBus
 from firmware_bridge.emulator.wire import Wire
+from firmware_bridge.robot.imu import uart
+from firmware_bridge.robot.imu.bmi088 import Bmi088
+from firmware_bridge.robot.imu.bno055 import Bno055
+from firmware_bridge.robot.imu.i2c import I2cLink
+from firmware_bridge.robot.imu.polled import PolledImu
+from firmware_bridge.robot.imu.sample import Mounting
 from firmware_bridge.skills.bundle import Bundle, load_bundle
 from firmware_bridge.wire import protocol, transport
 from firmware_bridge.wire.bus import Bus
@@ -144,6 +155,72 @@ def bus(duck: EmulatedDuck) -> Iterator[Bus]:
     """A driver on the emulated duck's real port."""
     with SerialPort(duck.port) as port:
         yield Bus(port)
+
+
+class NoWaitPort(SerialPort):
+    """A real port, with a BNO055 at its far end whose thread is this one; silence costs no time."""
+
+    def __init__(self, far: EmulatedBno055Uart) -> None:
+        super().__init__(far.port, uart.BAUD)
+        self._line = far.line
+        self._written = self._taken = 0
+
+    def write(self, data: bytes) -> None:
+        super().write(data)
+        self._written += len(data)
+        while self._line.heard < self._written:
+            self._line.step(60.0)
+
+    def _take(self, wait: float) -> bytes:
+        data = super()._take(60.0 if self._line.sent > self._taken else 0.0)
+        self._taken += len(data)
+        return data
+
+
+class AccelerometerAlone:
+    """In place of the orientation filter: the shortest turn that lets the acceleration point up."""
+
+    def update(self, rate: Sequence[float], acceleration: Sequence[float], period_s: float) -> list[float]:
+        x, y, z = np.array(acceleration) / np.linalg.norm(acceleration)
+        turn = np.array([1 + z, y, -x, 0.0])
+        return (turn / np.linalg.norm(turn)).tolist()
+
+
+@dataclass
+class ImuRig:
+    """An emulated sensor of a kind, and the driver that reads it when a test calls `imu.step`."""
+
+    sensor: Any
+    chip: Any
+    imu: PolledImu
+    far: Any
+
+
+@pytest.fixture
+def make_rig(clock: StandingClock) -> Iterator[Callable[..., ImuRig]]:
+    """Makes emulated sensors with their drivers; the sensor's time is `clock` unless another is given."""
+    with ExitStack() as stack:
+
+        def make(kind: str, clock: Callable[[], float] = clock, mounting: Mounting | None = None) -> ImuRig:
+            sensor: Any
+            if kind == "bmi088-i2c":
+                sensor = EmulatedBmi088(clock=clock)
+                far: Any = EmulatedI2cBus({0x19: sensor.accelerometer, 0x68: sensor.gyroscope})
+                links = I2cLink(far, 1, 0x19), I2cLink(far, 1, 0x68)
+                chip: Any = Bmi088(*links, AccelerometerAlone())  # type: ignore[arg-type]
+            elif kind == "bno055-i2c":
+                sensor = EmulatedBno055(clock=clock)
+                far = EmulatedI2cBus({0x29: sensor})
+                chip = Bno055(I2cLink(far, 1, 0x29))
+            else:
+                sensor = EmulatedBno055(clock=clock)
+                far = stack.enter_context(EmulatedBno055Uart(sensor, clock, threaded=False))
+                chip = Bno055(uart.UartLink(NoWaitPort(far), far.port))
+            imu = PolledImu(chip, mounting or Mounting((1.0, 0.0, 0.0, 0.0)), threaded=False)
+            stack.callback(imu.close)
+            return ImuRig(sensor, chip, imu, far)
+
+        yield make
 
 
 WIDTH = 55

@@ -65,6 +65,21 @@ def test_the_defaults_are_those_of_the_duck() -> None:
         ('[bus]\nport = ""', "line 2: [bus] port is ''; name a device"),
         ('[bus]\nport = "a\\u0000b"', "line 2: [bus] port is 'a\\x00b'; name a device"),
         ("[bus]\nwait_s = -1", "line 2: [bus] wait_s is -1 s; it must be in [0, 86400]"),
+        ('[imu]\nkind = "bno"', 'line 2: [imu] kind = "bno"; it must be one of "bus", "bno055-uart", '),
+        ('[imu]\nkind = "bno055-uart"', "line 2: [imu] kind bno055-uart needs its port; name one, such as"),
+        (
+            '[imu]\nport = "/dev/ttyS0"',
+            "line 2: [imu] port is '/dev/ttyS0', but an IMU of kind bus has none; leave it out",
+        ),
+        (
+            '[imu]\nkind = "bno055-i2c"\ngyro_address = 0x68',
+            "line 3: [imu] gyro_address is 104, but an IMU of kind bno055-i2c has none",
+        ),
+        (
+            '[imu]\nkind = "bmi088-i2c"\naddress = 0x80',
+            "line 3: [imu] address is 0x80; it must be in [0x08, 0x77]",
+        ),
+        ('[imu]\nkind = "bmi088-i2c"\ni2c_bus = -1', "line 3: [imu] i2c_bus is -1; it must be 0 or more"),
         ("[gains]\np_gain = 0", "line 2: [gains] p_gain is 0; it must be in [1, 16383]"),
         ("[gains]\np_gain = 20000", "line 2: [gains] p_gain is 20000"),
         (

@@ -30,14 +30,18 @@ mountings = st.sampled_from(
 )
 
 
-@given(offsets, mountings)
+biases = st.tuples(*[st.floats(-0.2, 0.2)] * 3)
+
+
+@given(offsets, mountings, biases)
 def test_what_is_saved_reads_back_equal(
     tmp_path_factory: pytest.TempPathFactory,
     joint_offsets: tuple[float, ...],
     mounting: tuple[float, float, float, float],
+    bias: tuple[float, float, float],
 ) -> None:
     path = tmp_path_factory.mktemp("duck") / "duck.toml"
-    calibration = Calibration(joint_offsets, mounting)
+    calibration = Calibration(joint_offsets, mounting, bias)
     save_calibration(calibration, path)
     assert load_calibration(path) == calibration
 
@@ -64,6 +68,17 @@ def test_empty_file_is_a_duck_without_deviations(write: Write) -> None:
     calibration = load_calibration(write(""))
     assert calibration == Calibration()
     assert calibration.joint_offsets == (0.0,) * 14
+    assert calibration.gyro_bias == (0.0, 0.0, 0.0)
+
+
+def test_every_number_in_the_file_is_explained_by_the_comment_above_it(tmp_path: Path) -> None:
+    path = tmp_path / "duck.toml"
+    save_calibration(Calibration((0.1,) * 14, gyro_bias=(0.01, 0.0, -0.02)), path)
+    lines = path.read_text().splitlines()
+    above = dict(zip(lines[1:], lines, strict=False))
+    assert above["[joint_offsets]"] == "# Angle of each servo where its joint is at zero [rad]."
+    assert above["gyro_bias = [0.01, 0.0, -0.02]"].endswith("about the IMU's axes (x, y, z) [rad/s].")
+    assert next(above[line] for line in lines if line.startswith("mounting")).endswith("(w, x, y, z).")
 
 
 def test_file_may_name_some_joints_only(write: Write) -> None:
@@ -89,7 +104,10 @@ def test_boards_z_axis_points_forward(close: Callable[..., bool]) -> None:
             "offsets = 1",
             r"the file holds the unknown key 'offsets'; valid keys are \['imu', 'joint_offsets'\]",
         ),
-        ("[imu]\nyaw = 0", r"\[imu\] holds the unknown key 'yaw'; valid keys are \['mounting'\]"),
+        (
+            "[imu]\nyaw = 0",
+            r"\[imu\] holds the unknown key 'yaw'; valid keys are \['gyro_bias', 'mounting'\]",
+        ),
         ("joint_offsets = 3", "joint_offsets must be a table, not 3"),
         ("imu = []", r"imu must be a table, not \[\]"),
         ("[joint_offsets]\nleft_knee = 'small'", "left_knee must be a number, not 'small'"),
@@ -107,6 +125,11 @@ def test_boards_z_axis_points_forward(close: Callable[..., bool]) -> None:
         ("[imu]\nmounting = [0, 0, 0, 0]", "has norm 0; a rotation has norm 1"),
         ("[imu]\nmounting = [1e308, 1e308, 0, 0]", "has norm inf"),
         ("[imu]\nmounting = [nan, 0, 0, 0]", "has norm nan"),
+        ("[imu]\ngyro_bias = [0, 0]", r"gyro_bias must be three numbers \(x, y, z\), not \[0, 0\]"),
+        ("[imu]\ngyro_bias = 0", "gyro_bias must be three numbers .*, not 0"),
+        ("[imu]\ngyro_bias = [0, 0, '0']", "gyro_bias must be a number, not '0'"),
+        ("[imu]\ngyro_bias = [0, 0.21, 0]", r"gyro_bias about y is 0\.21 rad/s; .* within \+-0\.2 rad/s"),
+        ("[imu]\ngyro_bias = [0, 0, nan]", "gyro_bias about z is nan rad/s"),
     ],
 )
 def test_bad_value_is_named_with_the_file(write: Write, text: str, message: str) -> None:
@@ -157,3 +180,5 @@ def test_calibration_made_in_code_is_checked_too() -> None:
         Calibration((0.0,) * 13)
     with pytest.raises(ConfigError, match=r"imu_mounting needs 4 values \(w, x, y, z\), not 3"):
         Calibration(imu_mounting=(1.0, 0.0, 0.0))  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"gyro_bias needs 3 values \(x, y, z\), not 2"):
+        Calibration(gyro_bias=(0.0, 0.0))  # type: ignore[arg-type]

@@ -54,6 +54,8 @@ def tick(**changes: Any) -> Tick:
         "head": np.zeros(4),
         "limited_by": (),
         "observation": np.zeros(55),
+        "action": None,
+        "requested_targets": None,
         "targets": zero,
         "rate_hz": 49.987,
         "missed": 3,

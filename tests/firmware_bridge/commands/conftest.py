@@ -75,6 +75,8 @@ def tick(**changes: Any) -> Tick:
         "head": np.zeros(4),
         "limited_by": ("slew",),
         "observation": np.zeros(55, np.float32),
+        "action": None,
+        "requested_targets": None,
         "targets": STAND + 0.02,
         "rate_hz": 50.0,
         "missed": 2,

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from firmware_bridge.doctor.bench import GOALS_WIRE_S, Measurement, Spread, measure, refuse_torque
+from firmware_bridge.doctor.bench import GOALS_WIRE_S, Measurement, Spread, Subject, measure, refuse_torque
 from firmware_bridge.wire import registers
 from firmware_bridge.wire.bus import Bus
 from hardware.errors import BusTimeoutError, DeviceError, PortError
@@ -45,17 +45,18 @@ class Rig:
     def enable(self, p_gain: int) -> None:
         pytest.fail("a bench must not switch torque on")
 
-    def skill(self) -> str:
-        return "walk"
+    def skill(self) -> Any:
+        return SimpleNamespace(name="walk")
 
-    def act(self, observation: np.ndarray, skill: str) -> np.ndarray:
+    def act(self, observation: np.ndarray, skill: Any) -> np.ndarray:
         assert observation.dtype == np.float32
         self.now += self.act_s
         return np.zeros(14)
 
     def measure(self, seconds: float = 1.0, bus: bool = True, **more: Any) -> Measurement:
         rig: Any = self
-        return measure(rig, rig if bus else None, seconds, now=lambda: self.now, sleep=self.sleep, **more)
+        subject = Subject(rig, rig if bus else None, more.pop("record", None))
+        return measure(subject, seconds, now=lambda: self.now, sleep=self.sleep, **more)
 
 
 def test_a_spread_is_the_median_the_99th_percentile_and_the_largest() -> None:
@@ -133,6 +134,20 @@ def test_without_a_bus_only_the_machine_is_measured() -> None:
     result = rig.measure(bus=False)
     assert set(result.stages) == {"late", "policy", "work"} and rig.reads == []
     assert result.stages["work"].p50 == pytest.approx(1e-3)
+
+
+def test_handing_each_tick_over_to_a_recording_is_timed_apart_from_the_tick() -> None:
+    rig = Rig()
+    told: list[Any] = []
+
+    def record(tick: Any) -> None:
+        told.append(tick)
+        rig.now += 0.0004
+
+    result = rig.measure(record=record)
+    assert result.stages["record"].p50 == pytest.approx(0.4e-3)
+    assert result.stages["work"].p50 == pytest.approx(4.94e-3)
+    assert [tick.sample.position[0] for tick in told] == list(range(50))
 
 
 def test_a_stop_ends_the_bench_after_the_tick_it_came_in() -> None:

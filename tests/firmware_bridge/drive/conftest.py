@@ -21,8 +21,9 @@ from firmware_bridge.drive.options import Hooks, LoopOptions
 from firmware_bridge.drive.summary import Summary, Tick
 from firmware_bridge.emulator.duck import EmulatedDuck
 from firmware_bridge.robot import body as body_module
-from firmware_bridge.robot import health, imu, servos
+from firmware_bridge.robot import health, servos
 from firmware_bridge.robot.body import BodySample, Health, RealBody
+from firmware_bridge.robot.imu import Imu, bmi088, bno055, board, chip, i2c, polled, uart
 from firmware_bridge.skills.bundle import Bundle
 from firmware_bridge.wire import port, transport
 from firmware_bridge.wire.bus import Bus
@@ -54,7 +55,7 @@ class SteppedTime:
             self.now_s = self._next_s
             self._next_s += self._period_s
             self._step()
-        self.now_s = time_s
+        self.now_s = max(self.now_s, time_s)  # a step may have waited for longer
 
     def every(self, period_s: float, step: Callable[[], None]) -> None:
         """Let something happen from now on, each time that a period has passed."""
@@ -96,9 +97,9 @@ class SteppedPort(SerialPort):
 def stepped(monkeypatch: pytest.MonkeyPatch) -> SteppedTime:
     """The driver's time, which passes only when it waits: neither a slow nor a busy machine matters."""
     time = SteppedTime()
-    for module in (transport, health, body_module, imu):
+    for module in (transport, health, body_module, board, polled, chip, uart, bmi088):
         monkeypatch.setattr(module, "monotonic", time.now)
-    for module in (body_module, imu, servos):
+    for module in (body_module, board, polled, chip, uart, i2c, bno055, bmi088, servos):
         monkeypatch.setattr(module, "sleep", time.sleep)
     monkeypatch.setattr(port, "time", SimpleNamespace(monotonic=time.now, sleep=time.sleep))
     return time
@@ -109,10 +110,10 @@ def make_stepped_body(stepped: SteppedTime) -> Iterator[Callable[..., tuple[Emul
     """Makes emulated ducks whose wire takes the time of a real one, each with the body that drives it."""
     with ExitStack() as stack:
 
-        def make(**options: Any) -> tuple[EmulatedDuck, RealBody]:
+        def make(imu: Imu | None = None, **options: Any) -> tuple[EmulatedDuck, RealBody]:
             duck = EmulatedDuck(clock=stepped.now, paced=True, threaded=False, **options)
             wire = stack.enter_context(SteppedPort(stack.enter_context(duck), stepped))
-            return duck, RealBody(Bus(wire), Calibration())
+            return duck, RealBody(Bus(wire), Calibration(), imu)
 
         yield make
 

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 from math import cos, pi, sin
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from firmware_bridge.drive.controller import Controller
 from firmware_bridge.robot.body import BodySample
-from firmware_bridge.skills.bundle import Bundle
+from firmware_bridge.skills.bundle import Bundle, load_bundle
+from hardware import contract
 from hardware.joints import STAND
 
 NO_HEAD = np.zeros(4)
@@ -161,3 +164,50 @@ def test_what_limits_command_and_head_is_named(bundle: Bundle) -> None:
     assert controller.limited_by == ("command slew", "head box", "head slew")
     controller.advance(np.array([0.02, 0.0, 0.0]), controller.state.head, SAMPLE, 1)
     assert controller.limited_by == ()
+
+
+# Layout `state`
+
+
+@pytest.fixture
+def state_bundle(draft: Any, make_model: Any, tmp_path: Path) -> Bundle:
+    draft.description, draft.width = contract.describe("state", 0.8), 56
+    draft.model = make_model(width=56).SerializeToString()
+    return load_bundle(draft.write(tmp_path / "state"))
+
+
+def leaning(periods: int) -> BodySample:
+    """Return a duck on level feet whose hips swing at 1 rad/s, back from STAND until period 0."""
+    position, angle = STAND.copy(), 0.02 * periods
+    position[[2, 4]] += (angle, -angle)  # hip pitch and ankle of the left leg
+    position[[11, 13]] -= (angle, -angle)
+    upright = np.array([0.0, 0.0, -1.0])
+    return SAMPLE._replace(position=position, angular_velocity=np.zeros(3), gravity=upright)
+
+
+def test_a_skill_of_layout_state_sees_the_estimated_velocity_and_the_planar_command(
+    state_bundle: Bundle,
+) -> None:
+    controller = Controller(state_bundle, state_bundle.skill("walk"))
+    controller.targets(leaning(-25))
+    assert controller.observation[6:11].tolist() == [0.0] * 5
+    for period in range(-24, 1):
+        controller.advance(np.array([0.1, 0.0, 0.3]), NO_HEAD, leaning(period), 1)
+    controller.targets(leaning(0))
+    # In STAND the ankles lie 0.0733 m below and 0.0040 m behind the hips' pitch axes.
+    assert controller.observation[6:9] == pytest.approx([0.0733, 0.0, -0.0040], abs=0.003)
+    assert controller.observation[9:11] == pytest.approx([0.1, 0.0])
+    assert controller.observation[11:25] == pytest.approx(leaning(0).position - STAND)
+
+
+def test_a_new_start_forgets_the_old_velocity(state_bundle: Bundle) -> None:
+    controller = Controller(state_bundle, state_bundle.skill("walk"))
+    for period in range(-24, 1):
+        controller.advance(np.zeros(3), NO_HEAD, leaning(period), 1)
+    controller.reset(state_bundle.skill("stand"))
+    controller.targets(leaning(0))
+    assert controller.observation[6:9].tolist() == [0.0] * 3
+
+
+def test_layout_sensor_has_no_estimate_to_pay_for(bundle: Bundle) -> None:
+    assert Controller(bundle, bundle.skill("walk")).estimator is None

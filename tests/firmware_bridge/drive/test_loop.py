@@ -122,7 +122,7 @@ def test_without_start_nothing_ever_moves(by_hand: Any) -> None:
 
 
 def test_start_and_sit_may_follow_each_other(by_hand: Any) -> None:
-    by_hand.source.events = {10: Event.START, 120: Event.SIT, 230: Event.START, 340: Event.QUIT}
+    by_hand.source.events = {10: Event.START, 120: Event.SIT, 250: Event.START, 360: Event.QUIT}
     by_hand.stop = lambda: None
     summary = by_hand.run()
     once = [Mode.RISE, Mode.RUN, Mode.SIT]

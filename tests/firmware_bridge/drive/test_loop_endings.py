@@ -13,7 +13,7 @@ from firmware_bridge.drive.modes import Mode
 from firmware_bridge.drive.poses import SEAT
 from hardware.errors import BusTimeoutError
 
-SIT_TICKS = 105
+SIT_TICKS = 125
 """0.5 s to a halt, 1.2 s down, 0.4 s on the seat."""
 END = 151
 """Number of the read, from 1, before which the ending comes; the policy has driven for a second."""
@@ -81,7 +81,7 @@ def test_an_end_while_rising_goes_down_from_there(drive: Any) -> None:
     drive.stop = lambda: "SIGINT received" if drive.body.reads >= 60 else None
     summary = drive.run()
     assert drive.modes == [Mode.RISE, Mode.SIT, Mode.STOPPED]
-    assert drive.body.reads == 60 + 80  # no halt is needed
+    assert drive.body.reads == 60 + 100  # no halt is needed
     assert np.abs(np.diff(np.array(drive.body.writes), axis=0)).max() < 0.05
     assert drive.body.writes[-1] == pytest.approx(SEAT)
     assert summary.reason == "SIGINT received"

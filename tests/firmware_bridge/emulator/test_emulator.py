@@ -233,3 +233,21 @@ def test_without_following_only_the_simulator_moves_servos(patient: None, clock)
         duck.servo(20).poke(registers.TORQUE_ENABLE, 1)
         clock.now = 5.0
         assert duck.positions[0] == 0.0
+
+
+def test_angles_are_those_of_the_joints_also_where_servos_are_offset() -> None:
+    offsets = np.zeros(14)
+    offsets[3] = 0.2
+    with EmulatedDuck(joint_offsets=offsets.tolist()) as duck:
+        assert duck.positions[3] == pytest.approx(-0.2)  # its servo stands at its centre
+        duck.set_state(np.full(14, 0.1))
+        assert np.allclose(duck.positions, 0.1, atol=1e-3)
+        counts = [duck.servo(device).peek(registers.PRESENT_POSITION) for device in (22, 23)]
+        assert counts == [2048 + 65, 2048 + 196]  # 0.1 and 0.3 rad at 0.0015340 rad a count
+
+
+def test_a_hand_turns_one_joint() -> None:
+    with EmulatedDuck() as duck:
+        duck.turn("left_knee", 0.5)
+        assert duck.positions[3] == pytest.approx(0.5, abs=1e-3)
+        assert not duck.positions[[0, 1, 2, 4]].any()

@@ -25,7 +25,7 @@ def writes(port: Any) -> list[Any]:
 
 @pytest.fixture(autouse=True)
 def quick_imu_check(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("firmware_bridge.robot.imu.LIVE_SAMPLES", 2)
+    monkeypatch.setattr("firmware_bridge.robot.imu.board.LIVE_SAMPLES", 2)
 
 
 @pytest.fixture

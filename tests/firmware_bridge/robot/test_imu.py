@@ -5,8 +5,8 @@ from math import cos, radians, sin
 import numpy as np
 import pytest
 
-from firmware_bridge.robot import imu
 from firmware_bridge.robot.imu import BusImu, ImuFrozenError, ImuInvalidError, ImuNotStartedError
+from firmware_bridge.robot.imu import board as board_module
 from firmware_bridge.wire import registers
 from firmware_bridge.wire.bus import Bus
 from hardware.errors import BusTimeoutError, DeviceError, ImuError
@@ -36,8 +36,8 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch, clock) -> None:
     def sleep(seconds: float) -> None:
         clock.now += seconds
 
-    monkeypatch.setattr(imu, "monotonic", clock)
-    monkeypatch.setattr(imu, "sleep", sleep)
+    monkeypatch.setattr(board_module, "monotonic", clock)
+    monkeypatch.setattr(board_module, "sleep", sleep)
 
 
 def test_upright_trunk_feels_gravity_straight_down(board: BusImu) -> None:

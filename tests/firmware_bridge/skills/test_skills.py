@@ -105,10 +105,10 @@ def test_a_digest_that_is_not_the_contracts_is_refused(draft: Any, tmp_path: Pat
         load_bundle(draft.write(tmp_path / "b"))
 
 
-def test_layout_state_is_refused_because_a_duck_cannot_measure_it(draft: Any, tmp_path: Path) -> None:
+def test_a_skill_of_layout_state_is_taken(draft: Any, make_model: Any, tmp_path: Path) -> None:
     draft.description, draft.width = contract.describe("state", 0.8), 56
-    with pytest.raises(BundleError, match="cannot measure"):
-        load_bundle(draft.write(tmp_path / "b"))
+    draft.model = make_model(width=56).SerializeToString()
+    assert load_bundle(draft.write(tmp_path / "b")).layout == "state"
 
 
 def spoil_skill(key: str, value: object) -> Callable[[Manifest], None]:

@@ -16,12 +16,13 @@ from firmware_bridge.emulator.duck import EmulatedDuck
 RUNNER = """
 import os, signal, sys
 from firmware_bridge.drive import poses
-from firmware_bridge.robot import imu, servos
+from firmware_bridge.robot import servos
+from firmware_bridge.robot.imu import board
 from firmware_bridge.wire import transport
 transport.HOST_MARGIN_S, transport.ACK_MARGIN_S = 0.05, 0.2  # a busy machine must not look like a lost duck,
 servos.WATCHDOG_S = 2.0  # nor like a dead program
 poses.RISE_S = poses.SLOW_S = poses.SIT_S = poses.SETTLE_S = 0.06
-imu.SAMPLE_PERIOD_S = 0.001
+board.SAMPLE_PERIOD_S = 0.001
 {patch}
 from firmware_bridge.cli import main
 sys.exit(main())

@@ -1,4 +1,4 @@
-"""The IMU board on the servo bus (`imu_to_dxl` v2): angular velocity and gravity in the trunk frame.
+"""The IMU board on the servo bus (`imu_to_dxl` v2).
 
 Source: pollen-robotics/microduck, which reads an ST LSM6DSV16X with its on-chip game rotation (gyroscope and
 accelerometer, no magnetometer) as device 200: angular rate as three int16 at +-500 deg/s, then x, y and z of
@@ -11,19 +11,26 @@ that the policy never met in training.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import radians, sqrt
 from struct import Struct
 from time import monotonic, sleep
 
 import numpy as np
 
+from firmware_bridge.robot.imu.sample import (
+    ImuInvalidError,
+    ImuNotStartedError,
+    ImuSample,
+    Mounting,
+    Reading,
+    in_own_axes,
+)
+from firmware_bridge.robot.imu.watch import OrientationWatch, RepeatWatch
 from firmware_bridge.wire.bus import Bus
 from firmware_bridge.wire.registers import Register
-from hardware import rotations
 from hardware.calibration import IMU_BOARD_MOUNTING
 from hardware.contract import CONTROL_PERIOD_S
-from hardware.errors import DeviceError, ImuError
+from hardware.errors import DeviceError
 
 BOARD_ID = 200
 MODEL_NUMBER = 10200
@@ -44,14 +51,6 @@ STATUS_TEXT = {
 }
 MAX_SQUARED_NORM = 1.02
 """Largest x2 + y2 + z2 taken for a rounding error of half floats."""
-FROZEN_SAMPLES = 25
-"""Identical samples in a row, half a second of ticks, that show a dead chip; a live one is never so quiet."""
-STUCK_TURN = 0.15
-"""Turn by the gyroscope, within about `FROZEN_SAMPLES` of one orientation, that shows a dead filter [rad].
-Half floats tell a turn of 0.002 rad, or of 0.09 near the heading opposite to that of power-up; the drift of a
-gyroscope at rest is below 0.01 in that time."""
-STUCK_SAMPLES = 5
-"""Repeats of an orientation below which it is late rather than dead, also in a fast turn [1]."""
 LIVE_SAMPLES = 25
 """Orientations to see before the filter counts as settled, a quarter second at its 100 Hz."""
 SAMPLE_PERIOD_S = 0.01
@@ -59,50 +58,25 @@ START_TIMEOUT_S = 3.0
 """Longest wait for the orientation filter [s]; it needs well below one."""
 
 
-class ImuNotStartedError(ImuError):
-    """The board answers, but its orientation filter has produced nothing yet."""
-
-
-class ImuInvalidError(ImuError):
-    """The board sent numbers that are no orientation."""
-
-
-class ImuFrozenError(ImuError):
-    """The board keeps sending the same sample, or the same orientation while it turns."""
-
-
-@dataclass(frozen=True)
-class ImuSample:
-    """One sample in the trunk frame (x forward, y left, z up).
-
-    Attributes:
-        angular_velocity: (3,) [rad/s].
-        gravity: unit vector along gravity, (3,); (0, 0, -1) when upright.
-    """
-
-    angular_velocity: np.ndarray
-    gravity: np.ndarray
-
-
 class BusImu:
-    """The IMU board on a bus.
+    """The IMU board on a bus; an `Imu`, whose sample the body's read of the servos brings along.
 
     Args:
         bus: the bus.
         mounting: quaternion (w, x, y, z) that turns the board's vectors into the trunk frame.
+        gyro_bias: what its gyroscope says at rest, in the board's axes, (3,) [rad/s].
     """
 
-    def __init__(self, bus: Bus, mounting: Sequence[float] = IMU_BOARD_MOUNTING) -> None:
+    def __init__(
+        self,
+        bus: Bus,
+        mounting: Sequence[float] = IMU_BOARD_MOUNTING,
+        gyro_bias: Sequence[float] = (0.0, 0.0, 0.0),
+    ) -> None:
         self._bus = bus
-        quaternion = np.asarray(mounting, dtype=np.float64)
-        to_trunk = rotations.rotate(quaternion / np.linalg.norm(quaternion), np.eye(3)).T
-        self._to_trunk: list[list[float]] = to_trunk.tolist()
-        self._last = b""
-        self._repeats = 0
-        self._axis = b""
-        self._still = 0
-        self._turn = np.zeros(3)
-        self._stuck = False
+        self._mounting = Mounting(mounting, gyro_bias)
+        self._repeats = RepeatWatch()
+        self._orientation = OrientationWatch(CONTROL_PERIOD_S)
 
     def check(self) -> None:
         """Prove that the board is there, and wait for its orientation filter.
@@ -121,15 +95,30 @@ class BusImu:
         deadline = monotonic() + START_TIMEOUT_S
         live = 0
         while live < LIVE_SAMPLES:
-            block = self._bus.sync_read(SAMPLE_ADDRESS, SAMPLE_LENGTH, [BOARD_ID])[BOARD_ID]
             try:
-                self.decode(block.data)
+                self._fetch()
                 live += 1
             except ImuNotStartedError:
                 live = 0
                 if monotonic() >= deadline:
                     raise ImuNotStartedError(self._diagnosis()) from None
             sleep(SAMPLE_PERIOD_S)
+
+    def read(self, deadline: float) -> ImuSample:
+        """Ask the board alone, and return its sample.
+
+        Raises:
+            BusTimeoutError: it does not answer by the deadline [s, time.monotonic].
+            ImuError: as for `decode`.
+        """
+        return self._mounting.sample(self._fetch(deadline))
+
+    def raw(self) -> tuple[np.ndarray, np.ndarray]:
+        """See `Imu.raw`; asks the board alone."""
+        return in_own_axes(self._fetch())
+
+    def close(self) -> None:
+        """Do nothing: the bus belongs to whoever opened it."""
 
     def decode(self, data: bytes) -> ImuSample:
         """Return the sample that a block of 12 bytes holds.
@@ -140,10 +129,17 @@ class BusImu:
             ImuFrozenError: this is the 25th identical block in a row, or a later one; or the orientation
                 stands still while the gyroscope turns.
         """
-        self._watch(data)
+        return self._mounting.sample(self._reading(data))
+
+    def _fetch(self, deadline: float | None = None) -> Reading:
+        blocks = self._bus.sync_read(SAMPLE_ADDRESS, SAMPLE_LENGTH, [BOARD_ID], deadline)
+        return self._reading(blocks[BOARD_ID].data)
+
+    def _reading(self, data: bytes) -> Reading:
         if not any(data[6:]):
             raise ImuNotStartedError("the IMU's orientation filter has not started; keep still and wait")
-        *rate, x, y, z = _SAMPLE.unpack(data)
+        self._repeats.watch(data)
+        *counts, x, y, z = _SAMPLE.unpack(data)
         squared = x * x + y * y + z * z
         if not squared <= MAX_SQUARED_NORM:  # catches NaN too
             raise ImuInvalidError(
@@ -152,37 +148,9 @@ class BusImu:
             )
         length = sqrt(max(1.0, squared))
         w = sqrt(max(0.0, 1.0 - squared))
-        gravity = rotations.gravity_components(w, x / length, y / length, z / length)
-        angular_velocity = self._in_trunk([count * RAD_PER_S_PER_COUNT for count in rate])
-        self._watch_turn(data[6:], angular_velocity)
-        return ImuSample(angular_velocity, self._in_trunk(gravity))
-
-    def _in_trunk(self, vector: Sequence[float]) -> np.ndarray:
-        x, y, z = vector
-        return np.array([a * x + b * y + c * z for a, b, c in self._to_trunk])
-
-    def _watch(self, data: bytes) -> None:
-        self._repeats = self._repeats + 1 if data == self._last else 1
-        self._last = data
-        if self._repeats >= FROZEN_SAMPLES and any(data[6:]):
-            raise ImuFrozenError(
-                f"the IMU sent the same sample {self._repeats} times in a row; stop, and power it off and on"
-            )
-
-    def _watch_turn(self, axis: bytes, angular_velocity: np.ndarray) -> None:
-        if axis != self._axis:
-            self._axis, self._still, self._turn, self._stuck = axis, 0, np.zeros(3), False
-            return
-        self._still += 1
-        # What turned long ago fades, so that drift does not add up.
-        self._turn = self._turn * (1 - 1 / FROZEN_SAMPLES) + angular_velocity * CONTROL_PERIOD_S
-        turned = bool(np.linalg.norm(self._turn) > STUCK_TURN)
-        self._stuck = self._stuck or (turned and self._still >= STUCK_SAMPLES)
-        if self._stuck:
-            raise ImuFrozenError(
-                f"the IMU's gyroscope turned by {STUCK_TURN:g} rad while its orientation stood still; stop, "
-                "and power it off and on"
-            )
+        rate = [count * RAD_PER_S_PER_COUNT for count in counts]
+        self._orientation.watch(data[6:], rate)
+        return Reading(rate, (w, x / length, y / length, z / length))
 
     def _diagnosis(self) -> str:
         status = int(self._bus.read(BOARD_ID, STATUS))

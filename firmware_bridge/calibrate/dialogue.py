@@ -1,0 +1,162 @@
+"""The conversation with the person who calibrates: one task after the other, with a way back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Protocol, TypeVar
+
+from hardware.errors import CalibrationError, DuckError
+
+Result = TypeVar("Result")
+ENTER, SKIP, REDO, BACK, QUIT, HELP = "enter", "s", "r", "b", "q", "?"
+_FOUND_KEYS = "Enter keeps it | r again | s leave the old value | b back | q quit"
+_COMMON_KEYS = "Enter measure | s leave the old value | b back | q quit, writing nothing"
+
+
+class StoppedError(DuckError):
+    """The calibration was ended before its end; nothing was written."""
+
+
+class Console(Protocol):
+    """Where the person is."""
+
+    def tell(self, text: str) -> None:
+        """Show lines."""
+        ...
+
+    def show(self, text: str) -> None:
+        """Show a line that the next one replaces."""
+        ...
+
+    def key(self) -> str | None:
+        """Return the next key, None when there is none; never waits.
+
+        Raises:
+            StoppedError: there will be none any more.
+        """
+        ...
+
+    def forget_keys(self) -> None:
+        """Forget keys pressed while nobody asked, which may be those of an impatient person."""
+        ...
+
+
+def _nothing() -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Task:
+    """Something to measure.
+
+    Attributes:
+        begin: returns what the person is to do.
+        measure: measures, and returns what was found; raises CalibrationError where it cannot be used.
+        keep: makes what was found part of the result.
+        skip: leaves the old value.
+        end: leaves everything as it was before the task; always called.
+        idle: called all the time; returns a line to show.
+        keys: what further keys do.
+        help: what those keys do, in words.
+        ready: whether there is nothing to measure, only to keep.
+    """
+
+    begin: Callable[[], str]
+    measure: Callable[[], str]
+    keep: Callable[[], None]
+    skip: Callable[[], None] = _nothing
+    end: Callable[[], None] = _nothing
+    idle: Callable[[], str] = str
+    keys: Mapping[str, Callable[[], None]] = field(default_factory=dict)
+    help: str = ""
+    ready: bool = False
+
+
+class Go(Enum):
+    """Which task comes next."""
+
+    ON, BACK = 1, -1
+
+
+def walk(tasks: Sequence[Task], console: Console, pause: Callable[[], None]) -> None:
+    """Carry tasks out in order, and back where the person wants to.
+
+    Args:
+        tasks: what to do.
+        console: where the person is.
+        pause: waits for a moment; raises StoppedError when the calibration is to end.
+
+    Raises:
+        StoppedError: the person or the system ended it.
+        BusError: the bus does not work.
+    """
+    index = 0
+    while index < len(tasks):
+        task = tasks[index]
+        try:
+            index = max(0, index + _perform(task, console, pause).value)
+        finally:
+            task.end()
+
+
+def _perform(task: Task, console: Console, pause: Callable[[], None]) -> Go:
+    console.tell(task.begin())
+    found = task.ready
+    while True:
+        pause()
+        line = _attempt(task.idle, console)
+        key = console.key()
+        if key is None:
+            if line:
+                console.show(line)
+        elif key == QUIT:
+            raise StoppedError("you ended it")
+        elif key == BACK:
+            return Go.BACK
+        elif key == SKIP or (key == ENTER and found):
+            (task.keep if key == ENTER else task.skip)()
+            return Go.ON
+        elif key == ENTER:
+            found = _measure(task, console)
+        else:
+            found = _press(key, task, console) and found
+
+
+def _measure(task: Task, console: Console) -> bool:
+    """Measure, and return whether that brought something to keep."""
+
+    def measured() -> str:
+        console.show("measuring; keep still")
+        try:
+            return task.measure()
+        finally:
+            console.forget_keys()
+
+    text = _attempt(measured, console)
+    if text is None:
+        return False
+    console.tell(f"  {text}\n  {_FOUND_KEYS}")
+    return True
+
+
+def _press(key: str, task: Task, console: Console) -> bool:
+    """Do what a key of the task's own does, and return whether what was found still holds."""
+    if key == REDO:
+        console.tell("  again: press Enter when it is ready")
+    elif key in task.keys:
+        _attempt(task.keys[key], console)
+    else:
+        console.tell(f"  {task.help} | {_COMMON_KEYS}" if task.help else f"  {_COMMON_KEYS}")
+        return True
+    return task.ready
+
+
+def _attempt(action: Callable[[], Result], console: Console) -> Result | None:
+    """Return what an action brings; where it cannot be used, tell why, and return None."""
+    try:
+        return action()
+    except CalibrationError as error:
+        console.tell(f"  {error}")
+        return None

@@ -1,0 +1,33 @@
+"""Where a recording goes, as `--record` says."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+
+from hardware.errors import ConfigError
+
+ENDING = ".tdz"
+
+
+def record_path(given: Path) -> Path:
+    """Return the file to record to: the one that is named, or a new dated one in the folder that is named.
+
+    Raises:
+        ConfigError: there can be no such file.
+    """
+    if given.is_dir():
+        return _dated(given, datetime.now(UTC))
+    if given.suffix != ENDING:
+        raise ConfigError(f"cannot record to {given}: name a file that ends in {ENDING}, or a folder")
+    if not given.parent.is_dir():
+        raise ConfigError(f"cannot record to {given}: there is no folder {given.parent}; make it")
+    return given
+
+
+def _dated(folder: Path, now: datetime) -> Path:
+    """Return a name that is free; on a board without a clock two drives may begin at the same time."""
+    stem = f"duck-{now:%Y%m%d-%H%M%S}"
+    names = (f"{stem}{ENDING}" if n == 1 else f"{stem}-{n}{ENDING}" for n in count(1))
+    return next(folder / name for name in names if not any(folder.glob(f"{name}*")))

@@ -1,0 +1,72 @@
+"""Windows: a recording cut into pieces of equal length that are replayed side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from microduck.replay.driven import Stretch
+
+WARM_UP = 25
+"""First periods of a window, which only let the simulator swing in: its contacts have no history yet."""
+COUNTED = 75
+"""Periods of a window that count: many windows keep all cores busy, long ones waste less on the warm-up."""
+LENGTH = WARM_UP + COUNTED
+PAST = 3
+"""Targets before a window's first, which late servos still follow."""
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Pieces of stretches; all tensors have one row for each, float64 but for the masks.
+
+    Attributes:
+        targets: what was written, with `PAST` more before the first period, (w, PAST + LENGTH, 14) [rad].
+        measured: see `Stretch`, (w, LENGTH, WIDTH).
+        seen: whether there is a measurement, (w, LENGTH) bool.
+        counted: whether a period counts in the gap, (w, LENGTH) bool; no period counts in two windows.
+        time: of each period since the log's begin, (w, LENGTH) [s].
+    """
+
+    targets: Tensor
+    measured: Tensor
+    seen: Tensor
+    counted: Tensor
+    time: Tensor
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    def some(self, most: int) -> Windows:
+        """Return at most so many windows, spread over the log."""
+        if len(self) <= most:
+            return self
+        rows = torch.linspace(0, len(self) - 1, most).round().long()
+        return Windows(*(getattr(self, name)[rows] for name in Windows.__dataclass_fields__))
+
+
+def cut(stretches: Sequence[Stretch], period_s: float) -> Windows:
+    """Cut stretches into windows; a short one is filled up with periods that do not count."""
+    pieces = [piece for stretch in stretches for piece in _pieces(stretch, period_s)]
+    columns = (torch.from_numpy(np.stack(column)) for column in zip(*pieces, strict=True))
+    return Windows(*columns)
+
+
+def _pieces(stretch: Stretch, period_s: float) -> Iterator[tuple[np.ndarray, ...]]:
+    size = len(stretch.seen)
+    last = max(0, size - LENGTH)
+    counted_to = WARM_UP
+    for number in range(max(1, ceil((size - WARM_UP) / COUNTED))):
+        start = min(number * COUNTED, last)
+        places = start + np.arange(-PAST, LENGTH)
+        rows = np.clip(places, 0, size - 1)
+        now, slots = rows[PAST:], places[PAST:]
+        seen = stretch.seen[now] & (slots < size)
+        fresh = (slots >= max(counted_to, start + WARM_UP)) & seen
+        counted_to = start + LENGTH
+        yield stretch.targets[rows], stretch.measured[now], seen, fresh, stretch.start_s + period_s * slots

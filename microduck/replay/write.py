@@ -1,0 +1,33 @@
+"""Leaves what was found in a folder; what was there stays until each new file is whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from firmware_bridge.recording import Log
+from hardware.errors import ConfigError
+from hardware.files import replacing
+from microduck.randomization import save_twin
+from microduck.replay import GAP_FILE, PAGE_FILE, TWIN_FILE
+from microduck.replay.document import Source, as_text
+from microduck.replay.page import page
+from microduck.replay.study import Study
+from microduck.replay.verdict import Verdict
+
+
+def write(folder: Path, source: Source, log: Log, study: Study, verdict: Verdict) -> None:
+    """Write the page, the numbers and the nearest duck.
+
+    Raises:
+        ConfigError: the files cannot be written there.
+    """
+    texts = {GAP_FILE: as_text(source, log, study, verdict), PAGE_FILE: page(source, log, study, verdict)}
+    try:
+        for name, text in texts.items():
+            with replacing(folder / name) as temporary:
+                temporary.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(
+            f"cannot write into {folder} ({error.strerror}); choose another with --out"
+        ) from error
+    save_twin(study.twin, folder / TWIN_FILE)

@@ -28,6 +28,7 @@ class ControlState:
         heading_error: how far the trunk has turned beyond the commanded heading, () [rad].
         previous_action: the policy's last raw output, (14,).
         head: head offsets in force, (4,) [rad].
+        head_pose: what they add to each joint, (14,) [rad].
         velocity: of the trunk in its frame, (3,) [m/s]; zero where the layout has no place for it.
     """
 
@@ -36,6 +37,7 @@ class ControlState:
     heading_error: np.ndarray = field(default_factory=lambda: np.zeros(()))
     previous_action: np.ndarray = field(default_factory=lambda: np.zeros(NUM_JOINTS))
     head: np.ndarray = field(default_factory=lambda: np.zeros(len(contract.HEAD_NAMES)))
+    head_pose: np.ndarray = field(default_factory=lambda: np.zeros(NUM_JOINTS))
     velocity: np.ndarray = field(default_factory=lambda: np.zeros(3))
 
 
@@ -50,7 +52,7 @@ def build_observation(
         "command": state.command,
         "planar_command": state.command[:2],
         "heading_error": state.heading_error.reshape(1),
-        "joint_error": action_map.joint_error(sample.position - safety.HEAD.pose(state.head)),
+        "joint_error": action_map.joint_error(sample.position - state.head_pose),
         "joint_velocity": sample.velocity,
         "gait_clock": contract.clock_signal(state.clock),
         "previous_action": state.previous_action,
@@ -110,7 +112,7 @@ class Controller:
         action = self._bundle.act(self.observation, self.skill)
         safety.refuse_non_finite(action)
         state.previous_action = action.astype(np.float64)
-        return self._map.joint_targets(state.previous_action) + safety.HEAD.pose(state.head)
+        return self._map.joint_targets(state.previous_action) + state.head_pose
 
     def advance(self, asked: np.ndarray, head: np.ndarray, sample: BodySample, periods: int) -> None:
         """Let `periods` control periods pass.
@@ -137,6 +139,7 @@ class Controller:
             turned = safety.step_head(state.head, head)
             state.command, state.head = stepped.applied, turned.applied
             self.limited_by = stepped.limited_by + turned.limited_by
+        state.head_pose = safety.HEAD.pose(state.head)
 
     def _switch(self) -> None:
         if self._next is not self.skill:

@@ -48,10 +48,12 @@ check: $(TESTABLE) ## everything that must hold: format, lint, types, layers, te
 bench: $(READY) ## measure physics, environment and training, also against TorchRL; tables in runs/bench.md
 	$(BIN)/microduck bench --against-torchrl --scaling --markdown runs/bench.md
 
-skills: $(READY) ## train, export and judge the nine skills that `duck run` comes with; an hour and a half
+skills: $(READY) ## train, export and judge the nine skills that `duck run` comes with; three hours
 	$(BIN)/microduck train runs/nine-skills --library nine-skills --minutes 60 --actuator xl330 --randomize 1
 	$(BIN)/microduck resume runs/nine-skills --minutes 80
-	$(BIN)/microduck export runs/nine-skills firmware_bridge/bundles/nine-skills --last
+	$(BIN)/microduck train runs/nine-skills-polished --library nine-skills-polish --start-from runs/nine-skills \
+		--minutes 80 --actuator xl330 --randomize 1 --initial-std 0.4 --final-std 0.2 --learning-rate 3e-4
+	$(BIN)/microduck export runs/nine-skills-polished firmware_bridge/bundles/nine-skills --last
 	$(BIN)/microduck eval firmware_bridge/bundles/nine-skills --episodes 64 --out docs/reports/nine-skills
 
 docs: $(TESTABLE) ## build the documentation into build/site

@@ -90,7 +90,7 @@ def state_walker_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The shipped walker, as a bundle of layout `state`."""
     import onnx
 
-    shipped, folder = shipped_bundle(), tmp_path_factory.mktemp("bundle")
+    shipped, folder = shipped_bundle("walk"), tmp_path_factory.mktemp("bundle")
     manifest = json.loads((shipped / "manifest.json").read_text())
     model = state_walker(onnx.load(shipped / "policy.onnx")).SerializeToString()
     (folder / "policy.onnx").write_bytes(model)

@@ -42,8 +42,8 @@ def add_command(commands: Commands, name: str, handler: Handler, text: str) -> a
 def add_bundle(parser: argparse.ArgumentParser) -> None:
     """Add the skill bundle, which may be left out."""
     text = (
-        "folder made by `microduck export`, or `walk` or `nine-skills`, which come with\n"
-        "this package; without it `walk`"
+        "folder made by `microduck export`, or `nine-skills` or `walk`, which come with\n"
+        "this package; without it `nine-skills`"
     )
     parser.add_argument("bundle", nargs="?", type=Path, metavar="BUNDLE", help=text)
 

@@ -26,10 +26,10 @@ from hardware.errors import BundleError
 from hardware.files import read_bounded
 from hardware.joints import NUM_JOINTS
 
-SHIPPED = ("walk", "nine-skills")
+SHIPPED = ("nine-skills", "walk")
 """Names of the bundles that come with this package."""
 DEFAULT = SHIPPED[0]
-"""The one that is driven unless another is named: it is known to sit down at the end."""
+"""The one that is driven unless another is named."""
 MAX_POLICY_BYTES = 32 * 1024 * 1024
 """Largest policy file; the ones known take below 1 MiB."""
 # onnxruntime's errors share no base class of their own, and a run with a binding raises none of them.

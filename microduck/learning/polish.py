@@ -22,17 +22,13 @@ STEPS: Change = ({"mean_velocity": 3.0, "pose": 2.0, "action_rate": -0.3}, {})
 SIDESTEPS: Change = ({**STEPS[0], "mean_velocity": 6.0}, {"mean_velocity_std": 0.04})
 # Wide, since a tight pose is not felt from a crouch.
 STANDS: Change = (
-    {"mean_velocity": 2.0, "pose": 6.0, "drift": -8.0},
+    {"mean_velocity": 2.0, "pose": 6.0, "drift": -3.0},
     {"pose_std": 0.4, "weight": 1.5},
 )
 # The clock goes as fast as the duck bounces on its servos.
 HOPS: Change = (
     {"mean_velocity": 6.0, "heading_hold": 4.0, "upright": 2.0},
     {"gait_frequency_hz": 3.5, "weight": 1.5},
-)
-HOPS_FORWARD: Change = (
-    {**HOPS[0], "mean_velocity": 12.0},
-    {**HOPS[1], "mean_velocity_std": 0.06, "weight": 2.0},
 )
 CHANGES: dict[str, Change] = {
     "walk": STEPS,
@@ -43,7 +39,7 @@ CHANGES: dict[str, Change] = {
     "turn_left": STEPS,
     "turn_right": STEPS,
     "hop": HOPS,
-    "hop_forward": HOPS_FORWARD,
+    "hop_forward": HOPS,
 }
 
 

@@ -1,4 +1,4 @@
-"""How a simulated duck comes down: the shipped walker, the whole loop, physics, and time that never waits."""
+"""How a simulated duck comes down: the shipped policies, the whole loop, physics, and time that never waits."""
 
 from dataclasses import dataclass, field
 
@@ -10,7 +10,7 @@ from firmware_bridge.drive.clock import Ticker
 from firmware_bridge.drive.loop import Hooks, LoopOptions, run
 from firmware_bridge.drive.modes import Mode
 from firmware_bridge.robot.body import BodySample
-from firmware_bridge.skills.bundle import load_bundle, shipped_bundle
+from firmware_bridge.skills.bundle import SHIPPED, load_bundle, shipped_bundle
 from hardware import rotations
 from hardware.joints import NUM_JOINTS
 from microduck.virtual_body import BodyOptions, VirtualBody
@@ -85,9 +85,9 @@ class Orders:
         pass
 
 
-@pytest.fixture(scope="module")
-def bundle():
-    return load_bundle(shipped_bundle())
+@pytest.fixture(scope="module", params=SHIPPED)
+def bundle(request):
+    return load_bundle(shipped_bundle(request.param))
 
 
 def drive(bundle, command, event=Event.QUIT, at=300, push=None, **body):

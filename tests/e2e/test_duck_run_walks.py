@@ -1,4 +1,4 @@
-"""The shipped walker, through `duck run`, real servo bytes and a real serial port, on a simulated body."""
+"""The shipped policy, through `duck run`, real servo bytes and a real serial port, on a simulated body."""
 
 import json
 import subprocess
@@ -26,7 +26,7 @@ def test_the_shipped_skill_walks_a_virtual_duck_without_falling(tmp_path):
     assert run.returncode == 0, run.stderr
     (walk,) = json.loads(truth.read_text())["runs"]
     assert not walk["fell"]
-    assert walk["seconds"] > 4.9
+    assert walk["seconds"] > 4.8  # where it began to sit is told to a tenth or two
     assert walk["path_m"] > 0.5  # half of what was commanded
     told = json.loads(drive.read_text())
     assert told["mode"] == "stopped"

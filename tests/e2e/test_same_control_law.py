@@ -22,7 +22,7 @@ def measured(env):
 
 @pytest.mark.parametrize("vx", [0.1, 0.25])
 def test_observation_and_targets_agree_over_a_walk(vx):
-    folder = shipped_bundle()
+    folder = shipped_bundle("walk")
     bundle, library = load_bundle(folder), load_library(folder / "tasks.tdz")
     library.command_resample_interval.zero_()  # both are told one thing
     env = MicroDuckEnv(tasks=library, layout="sensor", action_scale=bundle.action_scale, seed=0)

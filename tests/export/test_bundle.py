@@ -180,10 +180,6 @@ def test_file_in_the_place_of_the_folder_is_left_alone(make_spec: MakeSpec, tmp_
         ({"p_gain": 0}, r"'position_p_gain' is 0; it must be a whole number in \[1, 400\]"),
         ({"training": {"loss": float("nan")}}, r"training and evaluation must be plain JSON data"),
         ({"evaluation": {"path": Path("x")}}, r"training and evaluation must be plain JSON data"),
-        (
-            {"layout": "state", "policy": SkillPolicy(56, 2, hidden=(8,))},
-            r"the robot would refuse this bundle: .*a duck cannot measure that",
-        ),
     ],
 )
 def test_spec_that_does_not_fit_is_refused(

@@ -20,7 +20,7 @@ WEIGHTS = {
 
 def walk(env, seen_speed):
     """Return the rollout of the shipped walker, told `seen_speed` whatever the row commands."""
-    bundle = load_bundle(shipped_bundle())
+    bundle = load_bundle(shipped_bundle("walk"))
     skill = bundle.skill("walk")
 
     def policy(td):

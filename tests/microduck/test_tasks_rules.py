@@ -127,7 +127,7 @@ def test_the_ends_of_every_interval_are_valid():
 
 @pytest.mark.parametrize(("length", "good"), [(64, True), (65, False)])
 def test_names_are_as_long_as_a_bundle_takes(length, good, tmp_path):
-    manifest = json.loads((shipped_bundle() / MANIFEST_FILE).read_text())
+    manifest = json.loads((shipped_bundle("walk") / MANIFEST_FILE).read_text())
     manifest["skills"][0]["name"] = "x" * length
     (tmp_path / MANIFEST_FILE).write_text(json.dumps(manifest))
     if good:

@@ -196,8 +196,8 @@ def test_a_lost_gamepad_is_stale_at_once_and_stays_paused_until_its_start_button
     assert (lost.command.tolist(), lost.age_s) == ([0, 0, 0], inf)
     assert player.pad.closed
 
-    player.pad = player.found = FakePad()
     player.looked.clear()
+    player.pad = player.found = FakePad()
     assert player.looked.wait(30)
     for thread in threading.enumerate():
         if thread.name == "gamepad":

@@ -53,7 +53,7 @@ def test_a_bench_measures_a_duck_and_writes_nothing_but_goals(
     monkeypatch.setattr(EmulatedServo, "write", noting)
     code = main(["bench", "--port", duck.port, "--seconds", "0.5", "--json"])
     result = json.loads(capsys.readouterr().out)
-    assert set(result["stages_ms"]) == {"late", "read", "policy", "write", "work"}
+    assert set(result["stages_ms"]) == {"late", "read", "policy", "write", "record", "work"}
     assert code == (0 if result["fits"] else 1) and 1 <= result["ticks"] <= 25
     assert addresses == {registers.GOAL_POSITION.address} and not duck.torque.any()
 

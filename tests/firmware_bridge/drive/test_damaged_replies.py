@@ -70,7 +70,7 @@ def walk(drive: Any, stepped: Any, make_stepped_body: Callable[..., Any]) -> Cal
                 tilts.append(simulated.tilt)
 
         source = FixedCommand([0.2, 0.0, 0.0])
-        bundle = load_bundle(shipped_bundle())
+        bundle = load_bundle(shipped_bundle("walk"))
         fresh = replace(
             drive, body=body, bundle=bundle, time=stepped, source=source, modes=[], on_tick=on_tick
         )

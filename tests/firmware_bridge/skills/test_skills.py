@@ -296,7 +296,7 @@ def test_an_installation_without_a_bundle_says_what_to_name(
 def test_a_shipped_bundle_is_found_by_its_name_and_loads(name: str) -> None:
     assert find_bundle(Path(name)) == shipped_bundle(name)
     assert load_bundle(shipped_bundle(name)).skill("walk").name == "walk"
-    assert find_bundle(None) == shipped_bundle("walk")
+    assert find_bundle(None) == shipped_bundle("nine-skills")
 
 
 def test_a_folder_comes_before_a_shipped_bundle_of_its_name(
@@ -311,6 +311,6 @@ def test_a_bundle_in_the_package_is_found(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, draft: Any
 ) -> None:
     (tmp_path / "bundles").mkdir()
-    folder = draft.write(tmp_path / "bundles" / "walk")
+    folder = draft.write(tmp_path / "bundles" / "nine-skills")
     monkeypatch.setattr(skills.resources, "files", lambda package: tmp_path)
     assert shipped_bundle() == folder

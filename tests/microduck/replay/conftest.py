@@ -118,7 +118,7 @@ def drive(body, senses, seconds):
         on_tick=ticks.append,
         ticker=Ticker(now=clock.now, sleep=clock.sleep),
     )
-    run(duck, load_bundle(shipped_bundle()), Orders(), LoopOptions(), hooks)
+    run(duck, load_bundle(shipped_bundle("walk")), Orders(), LoopOptions(), hooks)
     places = [mode.value for mode in Mode]
     nothing = np.full(NUM_JOINTS, np.nan)
     arrays = {

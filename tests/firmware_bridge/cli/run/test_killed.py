@@ -44,7 +44,7 @@ def test_servos_of_a_walking_duck_are_limp_soon_after_its_program_is_killed(
     duck_time: DuckTime,
     wait_until: Callable[[Callable[[], Any]], None],
 ) -> None:
-    run = launch("--command", "0.2", "0", "0", bundle=shipped_bundle(), patch="servos.WATCHDOG_S = 0.2")
+    run = launch("--command", "0.2", "0", "0", bundle=shipped_bundle("walk"), patch="servos.WATCHDOG_S = 0.2")
     run.wait_for("run")
     before = duck.goals
     wait_until(lambda: np.abs(duck.goals - before).max() > 0.2)

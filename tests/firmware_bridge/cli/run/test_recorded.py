@@ -36,7 +36,7 @@ def test_a_whole_drive_is_in_its_recording_from_limp_to_limp(
     assert log.complete and f"{log.ticks}, {log.arrays['missed'][-1]} missed" in out
     events = [event["mode"] for event in log.meta["events"]]
     assert events == ["rise", "run", "sit", "stopped"]
-    driven = log.names("mode") == "run"
+    driven = (log.names("mode") == "run") & log.arrays["fresh"]  # a busy machine may miss a sample
     assert np.isfinite(log.arrays["action"][driven]).all() and log.arrays["applied"].shape[1] == 14
     # The test policy has 0.25 for the left hip yaw, times 0.8 rad; that joint is at 0 in STAND.
     assert log.arrays["action"][driven][-1, 0] == 0.25

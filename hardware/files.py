@@ -13,6 +13,7 @@ from hardware.errors import DuckError
 
 _SMALL_BYTES = 64 * 1024
 
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Give a path beside `path` to write to; it takes the place of `path` if the block ends well.

@@ -137,9 +137,10 @@ class Controller:
             )
             stepped = safety.step_command(state.command, *self._way(asked))
             turned = safety.step_head(state.head, head)
-            state.command, state.head = stepped.applied, turned.applied
+            if turned.applied is not state.head:
+                state.head, state.head_pose = turned.applied, safety.HEAD.pose(turned.applied)
+            state.command = stepped.applied
             self.limited_by = stepped.limited_by + turned.limited_by
-        state.head_pose = safety.HEAD.pose(state.head)
 
     def _switch(self) -> None:
         if self._next is not self.skill:

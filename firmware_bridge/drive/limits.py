@@ -20,6 +20,7 @@ _LIMITS: _Ranges = {
     "current_s": (0.1, 10.0),
     "fall_gravity_z": (-0.9, 0.0),
     "fall_s": (0.06, 1.0),
+    "lean_s": (0.5, 10.0),
     "tip_gravity_z": (-0.98, -0.5),
     "tip_predicted_z": (-0.9, 0.0),
     "tip_lookahead_s": (0.1, 0.5),
@@ -48,6 +49,8 @@ class Limits:
         fall_gravity_z: gravity's z in the trunk above which the duck leans too far, -0.5 is 60 degrees [1]
             [daemon].
         fall_s: time of leaning that far after which it has fallen [s] [daemon].
+        lean_s: time of leaning beyond `tip_gravity_z` after which a walking duck lies on something [s]: on its
+            beak it leans by 28 to 52 degrees [simulated].
         tip_gravity_z: gravity's z above which a fall may be under way, -0.90 is 26 degrees [1] [daemon].
         tip_predicted_z: gravity's z that a fall under way will pass [1] [daemon].
         tip_lookahead_s: how far ahead the tipping is drawn out [s] [daemon].
@@ -67,6 +70,7 @@ class Limits:
     current_s: float = 1.0
     fall_gravity_z: float = -0.5
     fall_s: float = 0.2
+    lean_s: float = 1.0
     tip_gravity_z: float = -0.9
     tip_predicted_z: float = -0.5
     tip_lookahead_s: float = 0.3

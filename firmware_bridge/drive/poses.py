@@ -20,7 +20,7 @@ SETTLE_S = 0.4
 """Time on the seat before torque goes off [s]."""
 _FOLD = 1.55
 """Bend of knees and ankles on the seat [rad], just inside their range: the shanks lie on the floor."""
-_HEAD_LEAN = {"neck_pitch": 0.22, "head_pitch": 0.6}
+_HEAD_LEAN = {"neck_pitch": 0.16, "head_pitch": 0.6}
 """How far the head is out in front on the seat, beyond STAND [rad]: a weight before the heels."""
 _IS_HEAD = np.array([name in HEAD_NAMES for name in JOINT_NAMES])
 

@@ -80,6 +80,8 @@ def step_command(now: np.ndarray, asked: np.ndarray, low: np.ndarray, high: np.n
 
 def step_head(now: np.ndarray, asked: np.ndarray) -> Limited:
     """Return the head offsets (4,) [rad] one control period later, towards what is asked for."""
+    if not _differ(now, asked):  # as nearly always, and a tick has no time to lose
+        return Limited(asked, now)
     applied = HEAD.step(now, asked)
     return Limited(asked, applied, _steps_limits(asked, applied, _HEAD_LOW, _HEAD_HIGH, "head"))
 

@@ -33,7 +33,7 @@ class Watch:
 
     def begin(self) -> None:
         """Forget what lasted, before a rise: a fall that is over, a current that no longer flows."""
-        self._leaning_s = 0.0
+        self._leaning_s = self._aslant_s = 0.0
         self._tipping = 0
         self._overcurrent_s = np.zeros(NUM_JOINTS)
 
@@ -70,6 +70,7 @@ class Watch:
     def _count(self, sample: BodySample, periods: int) -> None:
         limits, passed = self._limits, periods * CONTROL_PERIOD_S
         self._leaning_s = self._leaning_s + passed if safety.leans(sample.gravity, limits) else 0.0
+        self._aslant_s = 0.0 if safety.upright(sample.gravity, limits) else self._aslant_s + passed
         # Samples, not time: one bad sample after a gap must not pass for a fall.
         tips = safety.tips(sample.gravity, sample.angular_velocity, limits)
         self._tipping = self._tipping + 1 if tips else 0
@@ -95,8 +96,13 @@ class Watch:
             lean = _degrees(limits.fall_gravity_z)
             return Order(Mode.FALLEN, f"the trunk leaned more than {lean} for {limits.fall_s:g} s")
         # A rise is held by hand and a sit may lean on its way down.
-        if mode in (Mode.STAND, Mode.RUN) and self._tipping >= limits.tip_ticks:
+        if mode not in (Mode.STAND, Mode.RUN):
+            return None
+        if self._tipping >= limits.tip_ticks:
             return Order(Mode.FALLEN, "the trunk was tipping over, so it was let go before it hit the floor")
+        if self._aslant_s >= limits.lean_s - CONTROL_PERIOD_S / 2:
+            lean = _degrees(limits.tip_gravity_z)
+            return Order(Mode.FALLEN, f"the trunk leaned more than {lean} for {limits.lean_s:g} s")
         return None
 
     def _worn(self, health: Health | None) -> Order | None:

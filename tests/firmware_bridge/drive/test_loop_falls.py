@@ -50,6 +50,16 @@ def test_a_fall_under_way_is_caught_after_three_samples(drive: Any) -> None:
     assert drive.body.calls == ["enable", "limp"]
 
 
+def test_a_duck_that_lies_on_its_beak_has_fallen_after_a_second(drive: Any) -> None:
+    leaned = np.array(
+        [-np.sin(np.radians(40)), 0.0, -np.cos(np.radians(40))]
+    )  # less than a fall's 60 degrees
+    drive.at(130, lambda: setattr(drive.body, "gravity", leaned))
+    summary = drive.run(seconds=5.0)
+    assert summary.mode is Mode.FALLEN and "leaned more than 26 degrees for 1 s" in summary.reason
+    assert drive.body.reads == 130 + 49  # fifty samples, the first of them at 130
+
+
 def test_two_samples_of_tipping_are_no_fall_even_with_a_gap_before_them(drive: Any) -> None:
     def tips(yes: bool) -> Callable[[], None]:
         def change() -> None:

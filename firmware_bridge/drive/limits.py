@@ -49,8 +49,8 @@ class Limits:
         fall_gravity_z: gravity's z in the trunk above which the duck leans too far, -0.5 is 60 degrees [1]
             [daemon].
         fall_s: time of leaning that far after which it has fallen [s] [daemon].
-        lean_s: time of leaning beyond `tip_gravity_z` after which a walking duck lies on something [s]: on its
-            beak it leans by 28 to 52 degrees [simulated].
+        lean_s: time of leaning beyond `tip_gravity_z` after which a duck on its feet lies on something [s];
+            on its beak it leans by 28 to 52 degrees [simulated].
         tip_gravity_z: gravity's z above which a fall may be under way, -0.90 is 26 degrees [1] [daemon].
         tip_predicted_z: gravity's z that a fall under way will pass [1] [daemon].
         tip_lookahead_s: how far ahead the tipping is drawn out [s] [daemon].

@@ -146,7 +146,8 @@ class TrainConfig:
             raise ConfigError(f"kl_low is {self.kl_low}, above kl_high {self.kl_high}; give it less")
         if self.randomize and self.actuator != "xl330":
             raise ConfigError(
-                f"randomize is {self.randomize}, but actuator is {self.actuator!r}; it needs xl330: add --actuator xl330"
+                f"randomize is {self.randomize}, but actuator is {self.actuator!r}; it needs xl330: "
+                "add --actuator xl330"
             )
         rows = self.steps * self.num_envs
         if rows < 2 * self.minibatches:

@@ -1,4 +1,4 @@
-"""How a simulated duck comes down: the shipped policies, the whole loop, physics, and time that never waits."""
+"""How a simulated duck comes down: the shipped policies, the loop, physics, and time that never waits."""
 
 from dataclasses import dataclass, field
 

@@ -41,10 +41,13 @@ def init_command(options: argparse.Namespace) -> int:
 
 def check_command(options: argparse.Namespace) -> int:
     """Read a file, and the calibration that it names, and return the exit code."""
-    from firmware_bridge.config import default_path, load_config
+    from firmware_bridge.config import default_path, find_config, load_config
     from hardware.calibration import load_calibration
 
-    path = options.file or default_path()
+    path = find_config(options.file)
+    if path is None:
+        print(f"there is no {default_path()}: the defaults hold; `duck config init` writes them there")
+        return 0
     config = load_config(path)
     if config.calibration.file:
         load_calibration(config.calibration.file)

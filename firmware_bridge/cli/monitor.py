@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -67,7 +67,7 @@ def _show(client: Client, hz: float) -> int:
     drive = client.status()["drive"]
     with StopSignals() as signals, closing(KeyTerminal()) as keys, _screen(sys.stdout) as paint:
         for tick in client.watch(hz):
-            columns, rows = os.get_terminal_size(sys.stdout.fileno())
+            columns, rows = shutil.get_terminal_size()  # 80 by 24 where a terminal does not know its size
             paint(draw(drive, tick, columns, rows), (columns, rows))
             if signals.received:
                 return EXIT_SIGNAL + signals.received

@@ -20,7 +20,8 @@ def record_path(given: Path) -> Path:
     if given.is_dir():
         return _dated(given, datetime.now(UTC))
     if given.suffix != ENDING:
-        raise ConfigError(f"cannot record to {given}: name a file that ends in {ENDING}, or a folder")
+        text = f"name a file that ends in {ENDING}, or a folder that is there"
+        raise ConfigError(f"cannot record to {given}: {text}")
     if not given.parent.is_dir():
         raise ConfigError(f"cannot record to {given}: there is no folder {given.parent}; make it")
     return given

@@ -166,8 +166,14 @@ def test_check_names_the_file_and_what_is_wrong(home: Path, capsys: pytest.Captu
     path.write_text("[loop]\nrealtime = 1\n")
     assert main(["config", "check", str(path)]) == 1
     assert capsys.readouterr().err == f"duck: {path}, line 2: [loop] realtime = 1; it must be true or false\n"
-    assert main(["config", "check"]) == 1
-    assert "duck.toml is not a file" in capsys.readouterr().err
+    assert main(["config", "check", str(home / "none.toml")]) == 1
+    assert "none.toml is not a file" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("home")
+def test_check_of_no_file_says_that_the_defaults_hold(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", "check"]) == 0
+    assert "the defaults hold; `duck config init`" in capsys.readouterr().out
 
 
 def test_check_reads_the_calibration_that_the_file_names(

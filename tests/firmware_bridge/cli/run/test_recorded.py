@@ -89,7 +89,7 @@ def test_a_folder_gets_a_dated_recording(launch: Callable[..., Any], place: Path
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("a.txt", "name a file that ends in .tdz, or a folder"),
+        ("a.txt", "name a file that ends in .tdz, or a folder that is there"),
         ("no/a.tdz", "there is no folder"),
         ("old.tdz", "exists already; name another file"),
     ],

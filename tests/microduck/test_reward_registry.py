@@ -45,6 +45,7 @@ OURS = {
     "flight": {},
     "single_support": {},
     "soar": {"soar_floor": 0.01, "soar_height": 0.01},
+    "mean_velocity": {"mean_velocity_std": 0.05},
 }
 
 
@@ -58,7 +59,7 @@ def test_torchrls_terms_come_first_with_its_defaults_and_ours_weigh_nothing():
 
 def test_the_parameters_of_all_terms_are_listed_together():
     params = REWARD_TERMS.params
-    assert len(params) == 17 + 5
+    assert len(params) == 17 + 6
     assert (params["pose_std"], params["joint_limit_margin"]) == (0.5, 0.1)
     params["pose_std"] = 9.0
     assert REWARD_TERMS.params["pose_std"] == 0.5

@@ -37,6 +37,8 @@ SKILLS = [
     ("walk", "walk", (0.2, 0.0, 0.5)),
     ("walk", "walk", (0.0, 0.0, -0.5)),
     ("nine-skills", "walk", (0.3, 0.0, 0.4)),
+    ("nine-skills", "walk", (0.35, 0.0, 0.6)),
+    ("nine-skills", "walk", (0.35, 0.0, -0.6)),
     ("nine-skills", "stand", (0.0, 0.0, 0.0)),
     ("nine-skills", "walk_backward", (-0.2, 0.0, 0.0)),
     ("nine-skills", "sidestep_left", (0.0, 0.12, 0.0)),

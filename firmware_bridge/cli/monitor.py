@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -67,8 +67,8 @@ def _show(client: Client, hz: float) -> int:
     drive = client.status()["drive"]
     with StopSignals() as signals, closing(KeyTerminal()) as keys, _screen(sys.stdout) as paint:
         for tick in client.watch(hz):
-            columns, rows = shutil.get_terminal_size()  # 80 by 24 where a terminal does not know its size
-            paint(draw(drive, tick, columns, rows), (columns, rows))
+            size = _size(sys.stdout)
+            paint(draw(drive, tick, *size), size)
             if signals.received:
                 return EXIT_SIGNAL + signals.received
             typed = keys.read()
@@ -76,6 +76,12 @@ def _show(client: Client, hz: float) -> int:
                 return EXIT_OK
     print("the drive has ended")
     return EXIT_OK
+
+
+def _size(stream: TextIO) -> tuple[int, int]:
+    """Return a terminal's columns and rows, 80 and 24 where it does not know them."""
+    columns, rows = os.get_terminal_size(stream.fileno())
+    return columns or 80, rows or 24
 
 
 @contextmanager

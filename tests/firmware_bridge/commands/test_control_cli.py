@@ -250,6 +250,17 @@ def test_the_monitor_follows_the_size_of_its_terminal(screen: Screen) -> None:
     assert drain(screen) == 0
 
 
+def test_the_monitor_draws_on_a_terminal_that_does_not_know_its_size(screen: Screen) -> None:
+    screen.until(b"commands from: keyboard")
+    termios.tcsetwinsize(screen.program, (5, 20))
+    screen.until(b"\x1b[2J")
+    termios.tcsetwinsize(screen.program, (0, 0))
+    after = screen.until(b"\x1b[2J").partition(b"\x1b[2J\x1b[H")[2]
+    assert b"applied" in screen.until(b"\x1b[J", after)
+    os.write(screen.user, b"q")
+    assert drain(screen) == 0
+
+
 def test_the_monitor_without_a_terminal_points_at_json(drive: Drive, capsys: Any) -> None:
     assert main(["monitor", "--socket", str(drive.path)]) == 1
     assert "add --json" in capsys.readouterr().err

@@ -37,9 +37,9 @@ class Limits:
     """Where the loop steps in.
 
     Attributes:
-        target_rate: fastest change of a joint target [rad/s], 1.2 rad in a tick. The shipped `walk` asks for
-            more in 1 % of its ticks, `nine-skills` in 20 %; a servo, whose no-load speed is 20 rad/s, only
-            ever sees the torque such a step asks for. What is more is spread over ticks [simulated].
+        target_rate: fastest change of a joint target [rad/s], 1.2 rad in a tick. The shipped policies ask
+            for more in 1 % of their ticks; a servo, whose no-load speed is 20 rad/s, only ever sees the
+            torque such a step asks for. What is more is spread over ticks [simulated].
         temperature_warn: servo temperature that is told [deg C].
         temperature_limit: servo temperature at which the duck sits down [deg C]; the servo itself goes limp
             at 70, wherever the duck is [manual].

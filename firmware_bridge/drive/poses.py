@@ -45,7 +45,7 @@ and sinks by a few millimetres when torque goes off."""
 
 def rise_pose(start: np.ndarray, elapsed_s: float) -> np.ndarray:
     """Return the targets (14,) [rad] `elapsed_s` into the ramp from pose `start` (14,) to STAND."""
-    return between(start, STAND, elapsed_s / RISE_S)
+    return start + (STAND - start) * _smooth(elapsed_s / RISE_S)
 
 
 def sit_pose(balanced: np.ndarray, elapsed_s: float) -> np.ndarray:
@@ -60,14 +60,7 @@ def sit_pose(balanced: np.ndarray, elapsed_s: float) -> np.ndarray:
     return balanced + (SEAT - balanced) * np.where(_IS_HEAD, head, legs)
 
 
-def between(start: np.ndarray, goal: np.ndarray, part: float) -> np.ndarray:
-    """Return the pose (14,) after a part (0 to 1) of the time from `start` to `goal`, each (14,).
-
-    Speed is zero at both ends, so neither joints nor trunk are jerked.
-    """
-    return start + (goal - start) * _smooth(part)
-
-
 def _smooth(part: float) -> float:
+    """Return 0 to 1 for a part (0 to 1) of a way; speed is zero at both ends, so nothing is jerked."""
     part = min(max(part, 0.0), 1.0)
     return part * part * (3.0 - 2.0 * part)

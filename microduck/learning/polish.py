@@ -1,8 +1,8 @@
 """The nine skills once more, for a policy that can do them: how they are done now counts.
 
 For a run that starts from one of `nine_skills`: what found the motion stays, and on top of it come the mean
-velocity, which is what a user asks for, and an easy posture: a crouch heats the servos, and from it a duck
-cannot sit down.
+velocity, which is what a user asks for, the posture, since a crouch heats the servos, and smaller changes of
+the action.
 """
 
 from __future__ import annotations

@@ -1,10 +1,5 @@
 """A skill of layout `state`, which needs the trunk's velocity, walks through `duck run` on an estimate."""
 
-import json
-import subprocess
-import sys
-import time
-
 import numpy as np
 
 from firmware_bridge.drive.controller import Controller
@@ -46,35 +41,10 @@ def test_the_walker_goes_as_fast_as_it_is_told_because_it_knows_how_fast_it_goes
     assert speed(state_walker_folder, Still()) > 0.21
 
 
-def test_a_state_skill_walks_a_virtual_duck_without_falling(state_walker_folder, tmp_path):
-    port, truth, drive = tmp_path / "port", tmp_path / "truth.json", tmp_path / "drive.json"
-    duck = [sys.executable, "-m", "export.cli", "virtual-duck", "--link", str(port), "--report", str(truth)]
-    settings = tmp_path / "duck.toml"
-    settings.touch()  # the defaults, whatever this user's own are
-    robot = [
-        sys.executable,
-        "-m",
-        "firmware_bridge.cli",
-        "run",
-        str(state_walker_folder),
-        "--port",
-        str(port),
-    ]
-    robot += ["--report", str(drive), "--config", str(settings), "--no-socket"]
-    with subprocess.Popen(duck) as virtual:
-        try:
-            for _ in range(600):
-                if port.exists() or virtual.poll() is not None:
-                    break
-                time.sleep(0.1)
-            command = ["--command", "0.15", "0", "0", "--seconds", "5"]
-            run = subprocess.run([*robot, *command], check=False, capture_output=True, text=True, timeout=90)
-        finally:
-            virtual.terminate()
-    assert run.returncode == 0, run.stderr
-    (walk,) = json.loads(truth.read_text())["runs"]
+def test_a_state_skill_walks_a_virtual_duck_without_falling(state_walker_folder, driven):
+    walk, told = driven(str(state_walker_folder), "--command", "0.15", "0", "0")
     assert not walk["fell"]
     assert walk["seconds"] > 4.9
     # A velocity of nothing would have it walk at the 0.3 m/s it can, one too high would let it stand.
     assert 0.09 < walk["mean_speed_mps"] < 0.2
-    assert json.loads(drive.read_text())["policy_ticks"] >= 240
+    assert told["policy_ticks"] >= 240

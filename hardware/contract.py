@@ -170,7 +170,7 @@ def advance_clock(clock: GaitClock, frequency_hz: Array) -> GaitClock:
 def clock_signal(clock: GaitClock) -> Array:
     """Return sin(phase), cos(phase) and the ramp, (..., 3)."""
     xp = array_namespace(clock.phase)
-    ramp = xp.clip(clock.elapsed / GAIT_RAMP_S, 0.0, 1.0)
+    ramp = (clock.elapsed / GAIT_RAMP_S).clip(0.0, 1.0)
     parts = (xp.sin(clock.phase), xp.cos(clock.phase), ramp)
     # numpy stacks in Python, which took a tick on the robot a tenth of a millisecond.
     return xp.concat([part[..., None] for part in parts], axis=-1)
@@ -188,10 +188,9 @@ def advance_heading(error: Array, angular_velocity: Array, gravity: Array, yaw_r
         gravity: unit gravity in the trunk frame, (..., 3).
         yaw_rate: what was commanded for the period, (...) [rad/s].
     """
-    xp = array_namespace(error)
-    turned = -xp.sum(angular_velocity * gravity, axis=-1)
+    turned = -(angular_velocity * gravity).sum(-1)
     changed = error + CONTROL_PERIOD_S * (turned - yaw_rate)
-    return xp.clip(changed, -HEADING_ERROR_LIMIT, HEADING_ERROR_LIMIT)
+    return changed.clip(-HEADING_ERROR_LIMIT, HEADING_ERROR_LIMIT)
 
 
 def check_command(command: Array, low: Array, high: Array) -> None:
@@ -293,7 +292,7 @@ class ActionMap:
         return (wanted < self._low) | (wanted > self._high)
 
     def _wanted(self, action: Array) -> Array:
-        return self.stand + self.scale * self._xp.clip(action, -ACTION_CLIP, ACTION_CLIP)
+        return self.stand + self.scale * action.clip(-ACTION_CLIP, ACTION_CLIP)
 
 
 def foundation() -> dict[str, Any]:

@@ -92,6 +92,8 @@ class Controller:
         self.state = ControlState(np.clip(np.zeros(3), *self._boxes[skill.name]))
         self.estimator = VelocityEstimator() if self._needs_velocity else None
         self.limited_by: tuple[str, ...] = ()
+        self._paced: tuple[Skill | None, np.ndarray | None] = (None, None)
+        self._pace = 0.0
 
     def choose(self, skill: Skill) -> None:
         """Change to another skill as soon as the command is one that both allow; clock and history go on.
@@ -128,10 +130,7 @@ class Controller:
             state.velocity = self.estimator.update(sample, periods)
         for _ in range(periods):
             self._switch()
-            frequency = contract.gait_frequency(
-                self.skill.gait_frequency_hz, self.skill.gait_frequency_per_mps, state.command
-            )
-            state.clock = contract.advance_clock(state.clock, frequency)
+            state.clock = contract.advance_clock(state.clock, self._frequency())
             state.heading_error = contract.advance_heading(
                 state.heading_error, sample.angular_velocity, sample.gravity, state.command[2]
             )
@@ -141,6 +140,15 @@ class Controller:
                 state.head, state.head_pose = turned.applied, safety.HEAD.pose(turned.applied)
             state.command = stepped.applied
             self.limited_by = stepped.limited_by + turned.limited_by
+
+    def _frequency(self) -> float:
+        """Return the gait clock's frequency [Hz], worked out anew only for another skill or command."""
+        if self._paced[0] is not self.skill or self._paced[1] is not self.state.command:
+            skill, command = self._paced = self.skill, self.state.command
+            self._pace = contract.gait_frequency(
+                skill.gait_frequency_hz, skill.gait_frequency_per_mps, command
+            )
+        return self._pace
 
     def _switch(self) -> None:
         if self._next is not self.skill:

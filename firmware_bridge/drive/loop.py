@@ -230,7 +230,8 @@ class _Loop:
     def _report(self, request: Request, stages: dict[str, float]) -> None:
         ticker, controller, mode = self._hooks.ticker, self._motion.controller, self._modes.mode
         self._times.add(stages)
-        self._tally.limited.update(self._limited)
+        if self._limited:
+            self._tally.limited.update(self._limited)
         self._hooks.on_tick(
             Tick(
                 time_s=ticker.started_s,

@@ -1,6 +1,9 @@
 """What may reach a servo and what the sensors say of danger, as pure functions that tell what they changed.
 
 Thresholds and their sources are in `limits`; `watch` follows these judgements over time.
+
+A tick finds the caches cold, and then an operation on a dozen numbers takes numpy ten times as long as plain
+Python; hence the lists in what runs at every tick.
 """
 
 from __future__ import annotations
@@ -42,7 +45,16 @@ class Limited(NamedTuple):
 
 
 def _differ(a: np.ndarray, b: np.ndarray) -> bool:
-    return bool((a != b).any())
+    return bool(a.tolist() != b.tolist())
+
+
+def _inside(values: np.ndarray, low: np.ndarray, high: np.ndarray) -> bool:
+    rows = zip(low.tolist(), values.tolist(), high.tolist(), strict=True)
+    return all(least <= value <= most for least, value, most in rows)
+
+
+def _all_finite(values: np.ndarray) -> bool:
+    return all(map(isfinite, values.tolist()))
 
 
 def refuse_non_finite(action: np.ndarray) -> None:
@@ -51,18 +63,16 @@ def refuse_non_finite(action: np.ndarray) -> None:
     Raises:
         SafetyError: names the joints and their values.
     """
-    finite = np.isfinite(action)
-    if not finite.all():
-        bad = {joints.JOINT_NAMES[i]: float(action[i]) for i in np.flatnonzero(~finite)}
+    if not _all_finite(action):
+        bad = {joints.JOINT_NAMES[i]: float(action[i]) for i in np.flatnonzero(~np.isfinite(action))}
         raise SafetyError(f"the policy's action is not finite: {bad}; train or export it again")
 
 
 def finite(values: np.ndarray) -> Limited:
     """Return values of a command, each of which is zero if it is not finite."""
-    good = np.isfinite(values)
-    if good.all():
+    if _all_finite(values):
         return Limited(values, values)
-    return Limited(values, np.where(good, values, 0.0), ("non-finite",))
+    return Limited(values, np.where(np.isfinite(values), values, 0.0), ("non-finite",))
 
 
 def live_command(command: np.ndarray, age_s: float, limits: Limits) -> Limited:
@@ -74,13 +84,15 @@ def live_command(command: np.ndarray, age_s: float, limits: Limits) -> Limited:
 
 def step_command(now: np.ndarray, asked: np.ndarray, low: np.ndarray, high: np.ndarray) -> Limited:
     """Return the command (3,) one control period later, towards what is asked for, inside the skill's box."""
+    if not _differ(now, asked) and _inside(now, low, high):  # as nearly always
+        return Limited(asked, now)
     applied = contract.step_command(now, asked, low, high)
     return Limited(asked, applied, _steps_limits(asked, applied, low, high, "command"))
 
 
 def step_head(now: np.ndarray, asked: np.ndarray) -> Limited:
     """Return the head offsets (4,) [rad] one control period later, towards what is asked for."""
-    if not _differ(now, asked):  # as nearly always, and a tick has no time to lose
+    if not _differ(now, asked):
         return Limited(asked, now)
     applied = HEAD.step(now, asked)
     return Limited(asked, applied, _steps_limits(asked, applied, _HEAD_LOW, _HEAD_HIGH, "head"))
@@ -128,15 +140,15 @@ def tips(gravity: np.ndarray, angular_velocity: np.ndarray, limits: Limits) -> b
         angular_velocity: of the trunk, in its frame, (3,) [rad/s].
         limits: how far is too far.
     """
-    x, y, z = gravity
+    (x, y, z), (roll, pitch, _) = gravity.tolist(), angular_velocity.tolist()
     # A vector that stands still in the world changes in a turning frame at -(angular velocity x vector).
-    rate = angular_velocity[1] * x - angular_velocity[0] * y
+    rate = pitch * x - roll * y
     predicted = z + rate * limits.tip_lookahead_s
     return bool(z > limits.tip_gravity_z and rate > 0 and predicted > limits.tip_predicted_z)
 
 
-def overcurrent_s(before: np.ndarray, current: np.ndarray, periods: int, limits: Limits) -> np.ndarray:
-    """Return for how long each joint has taken more than the current limit, (14,) [s].
+def overcurrent_s(before: list[float], current: np.ndarray, periods: int, limits: Limits) -> list[float]:
+    """Return for how long each joint has taken more than the current limit, 14 times [s].
 
     Args:
         before: the same at the last sample.
@@ -144,7 +156,9 @@ def overcurrent_s(before: np.ndarray, current: np.ndarray, periods: int, limits:
         periods: control periods since the last sample.
         limits: the current limit.
     """
-    return np.where(np.abs(current) > limits.current, before + periods * CONTROL_PERIOD_S, 0.0)
+    passed, most = periods * CONTROL_PERIOD_S, limits.current
+    pairs = zip(before, current.tolist(), strict=True)
+    return [so_far + passed if abs(amperes) > most else 0.0 for so_far, amperes in pairs]
 
 
 def hot(health: Health, temperature: float) -> tuple[str, ...]:

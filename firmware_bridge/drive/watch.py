@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import acos, degrees
 
-import numpy as np
-
 from firmware_bridge.drive import safety
 from firmware_bridge.drive.limits import Battery, Limits
 from firmware_bridge.drive.modes import STIFF, Mode, Order
@@ -35,7 +33,7 @@ class Watch:
         """Forget what lasted, before a rise: a fall that is over, a current that no longer flows."""
         self._leaning_s = self._aslant_s = 0.0
         self._tipping = 0
-        self._overcurrent_s = np.zeros(NUM_JOINTS)
+        self._overcurrent_s = [0.0] * NUM_JOINTS
 
     def judge(self, sample: BodySample, periods: int, mode: Mode) -> Order | None:
         """Take a new sample in and return what must change, None when all is well or nothing is stiff.
@@ -109,9 +107,10 @@ class Watch:
         hot = safety.hot(health, self._limits.temperature_limit) if health else ()
         if hot:
             return Order(Mode.SIT, f"too hot: {', '.join(hot)}", Mode.FAULT)
-        worst = int(np.argmax(self._overcurrent_s))
-        if self._overcurrent_s[worst] >= self._limits.current_s - CONTROL_PERIOD_S / 2:
-            text = f"{JOINT_NAMES[worst]} took more than {self._limits.current:g} A for"
+        longest_s = max(self._overcurrent_s)
+        if longest_s >= self._limits.current_s - CONTROL_PERIOD_S / 2:
+            joint = JOINT_NAMES[self._overcurrent_s.index(longest_s)]
+            text = f"{joint} took more than {self._limits.current:g} A for"
             return Order(Mode.SIT, f"{text} {self._limits.current_s:g} s; is it blocked?", Mode.FAULT)
         empty = self._empty() if health else None
         return Order(Mode.SIT, empty, Mode.FAULT) if empty else None

@@ -178,11 +178,11 @@ def test_the_walks_own_rocking_is_no_fall() -> None:
 def test_a_current_counts_while_it_lasts_at_each_joint() -> None:
     current = np.zeros(14)
     current[3], current[8] = -1.1, 0.9
-    lasted = safety.overcurrent_s(np.zeros(14), current, 1, LIMITS)
+    lasted = safety.overcurrent_s([0.0] * 14, current, 1, LIMITS)
     lasted = safety.overcurrent_s(lasted, current, 3, LIMITS)
     assert lasted[3] == pytest.approx(0.08)
     assert np.count_nonzero(lasted) == 1
-    assert not safety.overcurrent_s(lasted, np.zeros(14), 1, LIMITS).any()
+    assert not any(safety.overcurrent_s(lasted, np.zeros(14), 1, LIMITS))
 
 
 def test_hot_servos_are_named_with_their_temperature(make_health: Callable[..., Any]) -> None:

@@ -97,13 +97,13 @@ class StatusPrinter:
 
 
 def live_line(tick: Tick) -> str:
-    """Return one line on how the drive goes."""
+    """Return one line on how the drive goes; a narrow terminal cuts its end, which matters least."""
     vx, vy, yaw = tick.command
-    limits = f" ({', '.join(tick.limited_by)})" if tick.limited_by else ""
+    limits = f" | limited by {', '.join(tick.limited_by)}" if tick.limited_by else ""
     return (
-        f"{tick.mode.value} {tick.mode_s:.1f} s | {tick.rate_hz:.2f} Hz | missed {tick.missed} | "
-        f"bus errors {tick.bus_errors} | {tick.skill} {vx:+.2f} {vy:+.2f} {yaw:+.2f}{limits} | "
-        f"lean {_lean(tick)} deg"
+        f"{tick.mode.value} {tick.mode_s:.1f} s | {tick.skill} {vx:+.2f} {vy:+.2f} {yaw:+.2f} | "
+        f"lean {_lean(tick)} deg | {tick.rate_hz:.2f} Hz | missed {tick.missed} | "
+        f"bus errors {tick.bus_errors}{limits}"
     )
 
 

@@ -25,6 +25,8 @@ ASK_S = 0.2
 """Time between two questions to the terminal [s]; two fit in the deadman's half second."""
 LOST_S = 0.5
 """Silence of a terminal that used to answer after which it counts as lost [s]."""
+TELL_S = 1.0
+"""Least time between two answers to keys that mean nothing [s], which else could fill the screen."""
 ANSWER_S = 0.1
 """Time an answer that is still to come has when the terminal is given back [s]."""
 PATIENCE_S = 2.0
@@ -69,7 +71,7 @@ class KeyboardCommands:
         self._terminal = terminal or KeyTerminal()
         self._events, self._rest = Events(), b""
         self._command = self._boxes.nearest(skill, NO_COMMAND)
-        self._first, self._asked, self._answered = inf, -inf, -inf
+        self._first, self._asked, self._answered, self._told = inf, -inf, -inf, -inf
         self._asking = True
         self._gone = False
 
@@ -129,10 +131,17 @@ class KeyboardCommands:
     def _choose(self, key: bytes) -> None:
         index = keys.SKILL_KEYS.find(key.decode("latin-1"))
         if not 0 <= index < len(self._boxes.names):
-            self.refused += 1
+            self._refuse(key)
             return
         self._skill = self._boxes.names[index]
         self._command = self._boxes.nearest(self._skill, self._command)
+
+    def _refuse(self, key: bytes) -> None:
+        self.refused += 1
+        now = self._now()
+        if now - self._told >= TELL_S:
+            self._told = now
+            self._say(f"the key {key.decode('latin-1')!a} does nothing; ? tells what keys do")
 
     def _ask(self, now: float) -> None:
         if not self._asking or now - self._asked < ASK_S:

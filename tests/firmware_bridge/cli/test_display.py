@@ -72,16 +72,22 @@ class Terminal(io.StringIO):
 
 def test_the_live_line_shows_mode_rate_errors_command_and_lean() -> None:
     assert live_line(tick()) == (
-        "run 3.2 s | 49.99 Hz | missed 3 | bus errors 6 | walk +0.20 +0.00 -0.30 | lean 30 deg"
+        "run 3.2 s | walk +0.20 +0.00 -0.30 | lean 30 deg | 49.99 Hz | missed 3 | bus errors 6"
     )
 
 
 def test_the_live_line_names_what_limits_the_command() -> None:
-    assert "-0.30 (command box, slew) |" in live_line(tick(limited_by=("command box", "slew")))
+    assert live_line(tick(limited_by=("command box", "slew"))).endswith("| limited by command box, slew")
 
 
 def test_the_lean_of_a_duck_that_was_not_seen_is_unknown() -> None:
-    assert live_line(tick(sample=None)).endswith("lean ? deg")
+    assert "| lean ? deg |" in live_line(tick(sample=None))
+
+
+def test_who_steers_sees_mode_command_lean_and_rate_on_a_narrow_terminal() -> None:
+    line = live_line(tick(skill="walk_backward", mode_s=3599.9))[:79]
+    for part in ("3599.9 s", "walk_backward +0.20 +0.00 -0.30", "lean 30 deg", "49.99 Hz"):
+        assert part in line
 
 
 def test_a_file_gets_one_line_for_each_mode_and_no_live_line() -> None:

@@ -124,6 +124,18 @@ def test_a_key_without_a_meaning_is_counted_and_changes_nothing(driver: Driver) 
     assert (driver.request.skill, driver.source.refused) == ("trot", 5)
 
 
+def test_a_key_without_a_meaning_is_answered_but_never_more_than_once_a_second(driver: Driver) -> None:
+    driver.press(b"%")
+    assert driver.said == ["the key '%' does nothing; ? tells what keys do"]
+    driver.press(b"\xff" * 50)
+    driver.wait(0.9)
+    driver.press(b"%")
+    assert len(driver.said) == 1
+    driver.wait(0.2)
+    driver.press(b"\x1b[15~")
+    assert driver.said[1:] == [r"the key '\x1b[15~' does nothing; ? tells what keys do"]
+
+
 @pytest.mark.parametrize(
     ("key", "event"),
     [

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +19,44 @@ _SMALL_BYTES = 64 * 1024
 def replacing(path: Path) -> Iterator[Path]:
     """Give a path beside `path` to write to; it takes the place of `path` if the block ends well.
 
-    The temporary name ends like the real one, since writers look at the ending.
+    Where `path` is a link, what it leads to is replaced, or made, and the link stays. The temporary name ends
+    like the real one, since writers look at the ending.
     """
-    temporary = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
+    with _beside(path) as temporary:
+        yield temporary
+        os.replace(temporary, followed(path))
+
+
+@contextmanager
+def creating(path: Path) -> Iterator[Path]:
+    """Give a path beside `path` to write to; it becomes `path` if the block ends well and nothing is there.
+
+    Raises:
+        FileExistsError: by then something is, and stays as it is.
+    """
+    with _beside(path) as temporary:
+        yield temporary
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without hard links, such as a USB stick's: claim the name, fill it
+            path.touch(exist_ok=False)
+            os.replace(temporary, path)
+
+
+@contextmanager
+def _beside(path: Path) -> Iterator[Path]:
+    temporary = followed(path).with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
     try:
         yield temporary
-        os.replace(temporary, path)
     finally:
-        if temporary.exists():
-            temporary.unlink()
+        temporary.unlink(missing_ok=True)
+
+
+def followed(path: Path) -> Path:
+    """Return where a path leads to, all links followed; there need not be anything."""
+    return Path(os.path.realpath(path))
 
 
 def read_bounded(path: Path, most_bytes: int, error: type[DuckError]) -> bytes:
@@ -53,14 +83,22 @@ def parse_object(data: bytes, name: str, error: type[DuckError]) -> dict[str, An
     """Return the JSON object in `data`.
 
     Raises:
-        DuckError: of class `error`, when `data` is not strict JSON (NaN and Infinity are not) or no object.
+        DuckError: of class `error`, when `data` is not strict JSON (NaN and Infinity are not), holds a number
+            that no float can, or is no object.
     """
     try:
-        value = json.loads(data, parse_constant=_refuse_constant)
+        value = json.loads(data, parse_constant=_refuse_constant, parse_float=_finite)
     except (ValueError, RecursionError) as problem:
         raise error(f"{name} is not valid JSON: {problem}; export it again") from problem
     if not isinstance(value, dict):
         raise error(f"{name} must hold a JSON object, not {type(value).__name__}")
+    return value
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not isfinite(value):
+        raise ValueError(f"{text:.40} is more than a number can be")
     return value
 
 

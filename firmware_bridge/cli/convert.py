@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from firmware_bridge.cli.parsing import Commands, add_command
+from firmware_bridge.cli.targets import check_target, writing
 
 
 def add(commands: Commands) -> None:
@@ -25,11 +26,16 @@ def convert_command(options: argparse.Namespace) -> int:
     """Convert a recording and return the exit code.
 
     Raises:
-        DuckError: it cannot be read, a package is not installed, or the file's ending stands for no format.
+        DuckError: it cannot be read, a package is not installed, or the file cannot be written there.
     """
+    from firmware_bridge.cli.recording import ENDING, refuse_recording
     from firmware_bridge.recording.convert import convert
 
-    log = convert(options.log, options.output)
+    check_target(options.output)
+    if options.output.suffix != ENDING:
+        refuse_recording(options.output)
+    with writing(options.output):
+        log = convert(options.log, options.output)
     if log.problem:
         print(f"duck: {options.log}: {log.problem}", file=sys.stderr)
     print(f"{options.output}: {log.ticks} ticks")

@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 from firmware_bridge.cli.audience import Audience
 from firmware_bridge.cli.display import StatusPrinter, summary_data, summary_table
 from firmware_bridge.cli.ending import Ending
-from firmware_bridge.cli.recording import record_path
+from firmware_bridge.cli.recording import record_path, refuse_recording
 from firmware_bridge.cli.robot import settings_of
 from firmware_bridge.cli.sources import make_source, source_name
 from firmware_bridge.cli.streams import flushed_output
+from firmware_bridge.cli.targets import check_target, writing
 from firmware_bridge.config import AUTO, BusConfig, CalibrationConfig, Config, LoopConfig
 from firmware_bridge.control.network import Listen, listen_address, read_token
 from firmware_bridge.drive import loop
@@ -100,7 +101,9 @@ def drive(options: argparse.Namespace, signals: StopSignals) -> int:
 def _check(options: argparse.Namespace) -> _Plan:
     config = _config(options)
     listen = _listen(options)
-    _check_target(options.report)
+    if options.report:
+        check_target(options.report)
+        refuse_recording(options.report)
     calibration = _calibration(config)
     record = record_path(options.record) if options.record else None
     return _Plan(options, config, load_bundle(find_bundle(options.bundle)), calibration, listen, record)
@@ -120,15 +123,6 @@ def _recorder(plan: _Plan, path: Path, dealings: Dealings) -> Recorder:
     name = find_bundle(plan.options.bundle).name
     meta = describe(plan.bundle, name, plan.config.gains.p_gain, plan.calibration)
     return Recorder(path, meta, plan.config.recording, dealings)
-
-
-def _check_target(path: Path | None) -> None:
-    if path is None:
-        return
-    if not path.parent.is_dir():
-        raise ConfigError(f"cannot write {path}: there is no folder {path.parent}; make it")
-    if path.is_dir():
-        raise ConfigError(f"cannot write {path}: it is a folder; name a file in it")
 
 
 def _config(options: argparse.Namespace) -> Config:
@@ -211,10 +205,8 @@ def _tell(plan: _Plan, summary: Summary, cpu_share: float, code: int) -> None:
 
 
 def _write_json(path: Path, data: dict[str, Any]) -> None:
-    try:
+    with writing(path):
         # A device, or a link such as /dev/stdout, is written to and not replaced.
         special = path.is_symlink() or (path.exists() and not path.is_file())
         with nullcontext(path) if special else replacing(path) as target:
             target.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"cannot write {path}: {error.strerror}; choose another file") from error

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from firmware_bridge.cli.parsing import Commands, add_command, number_from_zero
+from firmware_bridge.cli.targets import check_target, writing
 
 
 def add(commands: Commands) -> None:
@@ -24,19 +25,26 @@ def plot_command(options: argparse.Namespace) -> int:
     """Draw a recording and return the exit code.
 
     Raises:
-        DuckError: it cannot be read, a package is not installed, or the file's ending is no picture's.
+        DuckError: it cannot be read, a package is not installed, or the picture cannot be written there.
     """
+    from firmware_bridge.cli.recording import refuse_recording
+    from firmware_bridge.recording.convert import refuse_source
     from firmware_bridge.recording.log import read_log
     from firmware_bridge.recording.panels import between
-    from firmware_bridge.recording.plot import check_target, plot
+    from firmware_bridge.recording.plot import check_ending, plot
 
-    target = options.output or options.log.with_suffix(".html")
-    check_target(target)
+    if options.output:
+        check_ending(options.output)
+        check_target(options.output)
     log = read_log(options.log)
+    target = options.output or options.log.with_suffix(".html")
+    refuse_source(target, options.log)
+    refuse_recording(target)
     if log.problem:
         print(f"duck: {options.log}: {log.problem}", file=sys.stderr)
     if options.between:
         log = between(log, *options.between)
-    plot(log, options.log.name, target)
+    with writing(target):
+        plot(log, options.log.name, target)
     print(f"{target}: {log.ticks} ticks")
     return 0

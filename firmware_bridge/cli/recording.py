@@ -1,4 +1,4 @@
-"""Where a recording goes, as `--record` says."""
+"""Where a recording goes, as `--record` says, and nothing else may go."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
+from firmware_bridge.recording.part import SUFFIX
 from hardware.errors import ConfigError
 
 ENDING = ".tdz"
@@ -25,6 +26,16 @@ def record_path(given: Path) -> Path:
     if not given.parent.is_dir():
         raise ConfigError(f"cannot record to {given}: there is no folder {given.parent}; make it")
     return given
+
+
+def refuse_recording(path: Path) -> None:
+    """Refuse a file, or a link to one, that has the name of a recording, also of one that is still made.
+
+    Raises:
+        ConfigError: it has.
+    """
+    if path.resolve().name.lower().endswith((ENDING, ENDING + SUFFIX)):
+        raise ConfigError(f"cannot write {path}: that is a recording's name; choose another file")
 
 
 def _dated(folder: Path, now: datetime) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,8 +13,10 @@ from hardware.files import replacing
 
 SPECIAL = ("parquet", "mcap", "rrd")
 """Endings of the formats that need a package of their own; their modules have these names, too."""
-ENDINGS = (".csv", *(f".{name}" for name in SPECIAL), ".tdz")
-"""What a file's ending may be; `.tdz` finishes a recording that was cut short."""
+RECORDING = ".tdz"
+"""Ending that finishes a recording that was cut short."""
+ENDINGS = (".csv", *(f".{name}" for name in SPECIAL), RECORDING)
+"""What a file's ending may be."""
 
 
 def convert(source: Path, target: Path) -> Log:
@@ -21,26 +24,43 @@ def convert(source: Path, target: Path) -> Log:
 
     Args:
         source: a recording, finished or not.
-        target: the file; an older one stays until the new one is whole.
+        target: the file; an older one stays until the new one is whole, and a recording for good.
 
     Raises:
-        ConfigError: the ending stands for no format, a package is not installed, or the target is the source.
+        ConfigError: the ending stands for no format, a package is not installed, or the target is a recording
+            that is there.
         ArchiveError: nothing of the source can be read.
         OSError: the target cannot be written.
     """
     if target.suffix not in ENDINGS:
         raise ConfigError(f"cannot write {target}: name a file that ends in one of {', '.join(ENDINGS)}")
-    if target.exists() and source.exists() and target.samefile(source):
-        raise ConfigError(f"{target} is the recording itself; name another file")
+    refuse_source(target, source)
+    if target.suffix == RECORDING and os.path.lexists(target):
+        raise ConfigError(f"{target} exists already; name another file, or move that one")
     write = _writer(target.suffix)
     log = read_log(source)
-    with replacing(target) as temporary:
-        write(log, temporary)
+    write(log, target)
     return log
 
 
+def refuse_source(target: Path, source: Path) -> None:
+    """Refuse to write over the recording that is read.
+
+    Raises:
+        ConfigError: the target is the source.
+    """
+    if os.path.exists(target) and os.path.exists(source) and target.samefile(source):
+        raise ConfigError(f"{target} is the recording itself; name another file")
+
+
 def _writer(ending: str) -> Callable[[Log, Path], None]:
-    if ending == ".tdz":
+    if ending == RECORDING:
         return lambda log, path: write_log(path, log.arrays, log.meta)
     module = importlib.import_module(f"firmware_bridge.recording.formats.{ending[1:]}")
-    return module.writer()
+    write = module.writer()
+
+    def write_anew(log: Log, path: Path) -> None:
+        with replacing(path) as temporary:
+            write(log, temporary)
+
+    return write_anew

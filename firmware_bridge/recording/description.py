@@ -16,6 +16,7 @@ from firmware_bridge.skills.bundle import Bundle
 from hardware import contract
 from hardware.calibration import Calibration
 from hardware.errors import ArchiveError
+from hardware.files import parse_object
 from hardware.joints import JOINT_NAMES
 
 MAX_META_BYTES = 1024 * 1024
@@ -23,6 +24,10 @@ MAX_META_BYTES = 1024 * 1024
 MAX_EVENTS = 1000
 """Most changes of the mode that are told with their reason."""
 _MOST_NAMES, _LONGEST_NAME = 1024, 64
+_MOST_LEVELS = 16
+"""Deepest nesting of a description; a usual one has 3 levels."""
+_FIRST, _LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
+"""Between them a drive began; their nanoseconds have room in 64 bits."""
 
 
 def describe(bundle: Bundle, name: str, p_gain: int | None, calibration: Calibration) -> dict[str, Any]:
@@ -57,6 +62,32 @@ def encode(meta: Mapping[str, Any]) -> bytes:
     return json.dumps(meta, indent=1, allow_nan=False).encode()
 
 
+def parse(data: bytes | memoryview, name: str) -> dict[str, Any]:
+    """Return a description, or a part of one, that can be written again in any form.
+
+    What no text can hold, as of a file name that is not UTF-8, becomes a question mark.
+
+    Raises:
+        ArchiveError: it is too large or nested too deep, or no strict JSON object.
+    """
+    if len(data) > MAX_META_BYTES:
+        raise ArchiveError(f"{name} is larger than {MAX_META_BYTES} bytes; it is no recording")
+    return {
+        _text(key): _plain(value, name, 1)
+        for key, value in parse_object(bytes(data), name, ArchiveError).items()
+    }
+
+
+def started(meta: Mapping[str, Any]) -> datetime | None:
+    """Return when a recording began, None where its description tells no such date."""
+    given = meta.get("started")
+    try:
+        moment = datetime.fromisoformat(given) if isinstance(given, str) else None
+    except ValueError:
+        return None
+    return moment if moment and moment.tzinfo and _FIRST <= moment < _LAST else None
+
+
 def check_description(meta: Mapping[str, Any]) -> list[str]:
     """Return what hinders in a description that comes from anyone.
 
@@ -74,9 +105,27 @@ def check_description(meta: Mapping[str, Any]) -> list[str]:
     problems = []
     if schema != SCHEMA:
         problems.append(f"written with schema {schema}; read is what it shares with schema {SCHEMA}")
+    if "started" in meta and started(meta) is None:
+        problems.append(f"it began at {meta['started']!r:.80}, which is no date; its times count from 1970")
     if meta.get("ended") is not None:
         problems.append(f"it ended before its drive did: {meta['ended']!r:.200}")
     return problems
+
+
+def _plain(value: Any, name: str, level: int) -> Any:
+    if isinstance(value, str):
+        return _text(value)
+    if not isinstance(value, dict | list):
+        return value
+    if level == _MOST_LEVELS:
+        raise ArchiveError(f"{name} is nested deeper than {_MOST_LEVELS} levels; it is no recording")
+    if isinstance(value, list):
+        return [_plain(item, name, level + 1) for item in value]
+    return {_text(key): _plain(item, name, level + 1) for key, item in value.items()}
+
+
+def _text(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
 
 
 def _are_names(value: object) -> bool:

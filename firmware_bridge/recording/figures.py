@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 MOST_POINTS = 4000
 """Most points of a line; of more, the smallest and the largest of each stretch are drawn."""
+MOST_BANDS = 500
+"""Most stretches in one mode that are drawn; of more, the shortest are too narrow to be seen."""
 MANY = 4
 """Most lines whose legend is inside the panel."""
 _WIDTH, _HEIGHT = 7.0, 2.2
@@ -57,6 +59,7 @@ def draw(log: Log, panels: Sequence[Panel], bands: Sequence[Band]) -> Figure:
     extra("matplotlib", "plot")
     from matplotlib.figure import Figure  # noqa: PLC0415  # on a robot it need not be there
 
+    bands = _longest(bands)
     rows = -(-len(panels) // _COLUMNS)
     width, height = _WIDTH * _COLUMNS, _HEIGHT * rows + _TOP
     figure = Figure((width, height))
@@ -109,8 +112,17 @@ def _draw_panel(axis: Axes, seconds: np.ndarray, panel: Panel) -> None:
 
 
 def _draw_bands(axis: Axes, bands: Sequence[Band]) -> None:
-    for band in bands:
-        axis.axvspan(band.begin, band.end, color=_BANDS.get(band.mode, _OTHER_BAND), alpha=0.12, linewidth=0)
+    for mode in dict.fromkeys(band.mode for band in bands):
+        spans = [(band.begin, band.end - band.begin) for band in bands if band.mode == mode]
+        colour = _BANDS.get(mode, _OTHER_BAND)
+        height = axis.get_xaxis_transform()  # of the panel, whatever its values
+        axis.broken_barh(spans, (0.0, 1.0), transform=height, color=colour, alpha=0.12, linewidth=0)
+
+
+def _longest(bands: Sequence[Band]) -> Sequence[Band]:
+    """Return the bands that are drawn, in order."""
+    longest = sorted(bands, key=lambda band: band.begin - band.end)[:MOST_BANDS]
+    return sorted(longest, key=lambda band: band.begin)
 
 
 def _name_bands(figure: Figure, bands: Sequence[Band]) -> None:

@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from firmware_bridge.recording.description import MAX_META_BYTES, encode
+from firmware_bridge.recording.description import MAX_META_BYTES, encode, parse
 from firmware_bridge.recording.fields import BY_NAME, MAX_WIDTH, OBSERVATION, SCHEMA, Content
 from firmware_bridge.skills.archive import DTYPES
 from hardware.errors import ArchiveError
-from hardware.files import parse_object, replacing
+from hardware.files import creating
 
 DESCRIPTION = "log.json"
 """Member with the description."""
@@ -50,18 +50,25 @@ def write(path: Path, ticks: int, row: np.dtype[Any], columns: Columns, meta: Ma
     """Write a recording so that it is on the disk, whole, or not there at all.
 
     Args:
-        path: the file; an older one stays until then.
+        path: the file; nothing may be there.
         ticks: number of ticks.
         row: type of a tick, as of `fields.row_type`.
         columns: asked for one field at a time; no piece is kept.
         meta: the description; its `schema` is set.
 
     Raises:
+        ArchiveError: the description is larger than what is read again.
+        FileExistsError: something is there; it stays as it is.
         OSError: there is no room, or no right to write there.
     """
-    with replacing(path) as temporary:
+    description = encode({**meta, "schema": SCHEMA})
+    if len(description) > MAX_META_BYTES:
+        raise ArchiveError(
+            f"its description takes {len(description)} bytes; at most {MAX_META_BYTES} are read"
+        )
+    with creating(path) as temporary:
         with zipfile.ZipFile(temporary, "w") as archive:
-            archive.writestr(DESCRIPTION, encode({**meta, "schema": SCHEMA}))
+            archive.writestr(DESCRIPTION, description)
             archive.writestr(LEAVES, json.dumps(_leaves(ticks, row)))
             for name in (row.names or ()) if ticks else ():  # empty arrays have no member
                 with archive.open(f"{name}.memmap", "w") as member:
@@ -102,10 +109,7 @@ def read(data: bytes) -> Content:
             raise ArchiveError(
                 f"no recording: it has no {name}{reason}; name one made by `duck run --record`"
             )
-    if len(members[DESCRIPTION]) > MAX_META_BYTES:
-        raise ArchiveError(f"its {DESCRIPTION} is larger than {MAX_META_BYTES} bytes; it is no recording")
-    meta = parse_object(bytes(members[DESCRIPTION]), DESCRIPTION, ArchiveError)
-    leaves = parse_object(bytes(members[LEAVES]), LEAVES, ArchiveError)
+    meta, leaves = (parse(members[name], name) for name in (DESCRIPTION, LEAVES))
     return Content(_arrays(members, leaves, problems), meta, problems)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,10 +50,11 @@ class Log:
         return time - time[:1]
 
     def names(self, field: str) -> np.ndarray:
-        """Return the `mode` or `skill` of each tick by its name, (ticks,); "?" for one without a name."""
+        """Return the `mode` or `skill` of each tick by its name, (ticks,) of str; "?" for one without."""
         known = [*self.meta.get(f"{field}s", ()), "?"]
-        places = self.arrays[field].astype(np.int64)
-        return np.array(known)[np.where((places >= 0) & (places < len(known) - 1), places, len(known) - 1)]
+        places = self.arrays[field].astype(np.int16)
+        chosen = np.where((places >= 0) & (places < len(known) - 1), places, len(known) - 1)
+        return np.array(known, object)[chosen]  # a tick's share is a reference, however long the name
 
 
 def read_log(path: Path) -> Log:
@@ -64,7 +66,7 @@ def read_log(path: Path) -> Log:
     Raises:
         ArchiveError: it is no recording, holds what none does, or nothing of it can be read.
     """
-    if not path.exists() and part.path_beside(path).exists():
+    if not os.path.exists(path) and os.path.exists(part.path_beside(path)):  # False for any path that is none
         raise ArchiveError(f"{path} was never finished; name {part.path_beside(path)}, which has its ticks")
     data = read_bounded(path, MAX_LOG_BYTES, ArchiveError)
     source = part.read if data.startswith(part.MAGIC) else finished.read
@@ -78,16 +80,17 @@ def read_log(path: Path) -> Log:
 
 
 def write_log(path: Path, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
-    """Write a finished recording; an older file stays until the new one is whole.
+    """Write a finished recording.
 
     Args:
-        path: the file, `.tdz`.
+        path: the file, `.tdz`; nothing may be there.
         arrays: by the names of `fields.FIELDS`, `time` at least; others that are left out become NaN, 0 or
             False.
         meta: the description; its `schema` is set.
 
     Raises:
         ConfigError: an array is unknown or of another shape.
+        ArchiveError: the description is larger than what is read again.
         OSError: the file cannot be written.
     """
     strange = sorted(arrays.keys() - BY_NAME.keys())

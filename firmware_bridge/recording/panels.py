@@ -11,6 +11,7 @@ from firmware_bridge.drive.summary import STAGES
 from firmware_bridge.recording.fields import AXES, BY_NAME
 from firmware_bridge.recording.log import Log
 from hardware.contract import COMMAND_NAMES, CONTROL_PERIOD_S, HEAD_NAMES
+from hardware.errors import ConfigError
 from hardware.joints import JOINT_NAMES
 
 TRACKING, TIMING, IMU, COMMAND, POWER = "Joints", "Timing", "IMU", "Command", "Power"
@@ -70,8 +71,15 @@ def bands(log: Log) -> list[Band]:
 
 
 def between(log: Log, begin: float, end: float) -> Log:
-    """Return the part of a log from `begin` to `end` after its first tick [s]."""
+    """Return the part of a log from `begin` to `end` after its first tick [s].
+
+    Raises:
+        ConfigError: there is no tick in it.
+    """
     chosen = (log.seconds >= begin) & (log.seconds <= end)
+    if not chosen.any():
+        length = f"its last tick is at {log.seconds[-1]:.2f} s" if log.ticks else "it has no ticks"
+        raise ConfigError(f"the recording has no tick between {begin:g} and {end:g} s; {length}")
     return Log({k: v[chosen] for k, v in log.arrays.items()}, log.meta, log.complete, log.problem)
 
 

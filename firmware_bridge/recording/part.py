@@ -2,7 +2,8 @@
 
 It begins with `MAGIC`. Each frame after it has a kind (one byte), the length of its payload and a CRC-32 of
 both; the payload is the description (`M`, JSON, the first frame), ticks (`T`, numpy rows), or a change of the
-mode (`E`, JSON). Reading stops at the first frame that is not whole.
+mode (`E`, JSON). Reading stops at the first frame that is not whole. A change of the mode that makes no sense
+is passed over, for the ticks around it do.
 """
 
 from __future__ import annotations
@@ -11,16 +12,15 @@ import re
 import struct
 import zlib
 from collections.abc import Iterator, Mapping
-from itertools import chain
+from itertools import chain, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from firmware_bridge.recording.description import MAX_EVENTS, MAX_META_BYTES, encode
+from firmware_bridge.recording.description import MAX_EVENTS, MAX_META_BYTES, encode, parse
 from firmware_bridge.recording.fields import BY_NAME, MAX_WIDTH, Content, row_type
 from hardware.errors import ArchiveError
-from hardware.files import parse_object
 
 MAGIC = b"DUCKREC\n"
 SUFFIX = ".part"
@@ -30,6 +30,10 @@ ROWS = "rows"
 EVENTS = "events"
 """Key of the description with the changes of the mode: a list of {time, mode, reason}."""
 MAX_FRAME_BYTES = 2 * MAX_META_BYTES
+MAX_FRAMES = 200_000
+"""Most frames that are read; two a second, so more than the largest file takes."""
+MAX_EVENT_BYTES = 8192
+"""Largest change of the mode; a longer one is cut and makes no sense."""
 MAX_FIELDS = 256
 _HEAD = struct.Struct("<cLL")
 _TYPES = re.compile(r"[<|](?:b1|[iu][1248]|f[248])")
@@ -65,7 +69,7 @@ class Part:
 
     Attributes:
         meta: its description, with its events.
-        problem: where it breaks off, None where it ends with a frame.
+        problems: what cannot be read of it.
         row: type of a tick.
         ticks: number of ticks.
 
@@ -74,19 +78,15 @@ class Part:
     """
 
     def __init__(self, data: bytes | memoryview) -> None:
-        self.problem: str | None = None
+        self.problems: list[str] = []
         frames = list(self._frames(memoryview(data)))
         if not frames or frames[0].kind != META:
-            raise ArchiveError(
-                f"nothing of this recording can be read ({self.problem}); it has no description"
-            )
-        self.meta = parse_object(bytes(frames[0].payload), "its description", ArchiveError)
+            reason = "".join(f" ({problem})" for problem in self.problems)
+            raise ArchiveError(f"nothing of this recording can be read{reason}; it has no description")
+        self.meta = parse(frames[0].payload, "its description")
         self.row = _parse_row(self.meta.pop(ROWS, None))
-        self._rows = [frame.payload for frame in frames if frame.kind == TICKS]
-        if any(len(rows) % self.row.itemsize for rows in self._rows):
-            raise ArchiveError("its ticks have another length than its description says; it is no recording")
-        events = [frame.payload for frame in frames if frame.kind == EVENT][:MAX_EVENTS]
-        self.meta[EVENTS] = [parse_object(bytes(event), "an event", ArchiveError) for event in events]
+        self._rows = self._whole_rows([frame.payload for frame in frames if frame.kind == TICKS])
+        self.meta[EVENTS] = self._events([frame.payload for frame in frames if frame.kind == EVENT])
         self.ticks = sum(map(len, self._rows)) // self.row.itemsize
 
     def column(self, name: str) -> Iterator[np.ndarray]:
@@ -94,11 +94,28 @@ class Part:
         pieces = (np.frombuffer(rows, self.row)[name] for rows in self._rows)
         return chain([np.zeros(0, self.row)[name]], pieces)
 
+    def _whole_rows(self, payloads: list[memoryview]) -> list[memoryview]:
+        whole = list(takewhile(lambda rows: len(rows) % self.row.itemsize == 0, payloads))
+        if len(whole) < len(payloads):
+            self.problems.append("some ticks are no rows as its description has them; the rest is left out")
+        return whole
+
+    def _events(self, payloads: list[memoryview]) -> list[dict[str, Any]]:
+        events, strange = [], 0
+        for payload in payloads[:MAX_EVENTS]:
+            try:
+                events.append(parse(payload[:MAX_EVENT_BYTES], "a change of the mode"))
+            except ArchiveError:
+                strange += 1
+        if strange:
+            self.problems.append(f"{strange} changes of the mode make no sense and are left out")
+        return events
+
     def _frames(self, data: memoryview) -> Iterator[_Frame]:
         place = len(MAGIC)
-        while place < len(data):
+        for _ in range(MAX_FRAMES):
             begin = place + _HEAD.size
-            if begin > len(data):
+            if begin > len(data):  # also at the end
                 break
             kind, length, crc = _HEAD.unpack_from(data, place)
             payload = data[begin : begin + length]
@@ -107,7 +124,7 @@ class Part:
             place = begin + length
             yield _Frame(kind, payload)
         if place < len(data):
-            self.problem = f"breaks off at byte {place} of {len(data)}"
+            self.problems.append(f"breaks off at byte {place} of {len(data)}")
 
 
 def read(data: bytes) -> Content:
@@ -118,11 +135,12 @@ def read(data: bytes) -> Content:
     """
     part = Part(data)
     arrays = {}
-    problems = [f"its drive never ended it{'' if part.problem is None else ', and it ' + part.problem}"]
-    for name in part.row.names or ():
-        field = BY_NAME.get(name)
+    problems = ["its drive never ended it", *part.problems]
+    for name, field in BY_NAME.items():
+        if name not in (part.row.names or ()):
+            continue
         pieces = np.concatenate(list(part.column(name)))
-        if field and pieces.dtype == field.dtype and pieces.shape[1:] == field.shape(pieces.shape[-1]):
+        if pieces.dtype == field.dtype and pieces.shape[1:] == field.shape(pieces.shape[-1]):
             arrays[name] = pieces
     return Content(arrays, part.meta, problems)
 

@@ -23,7 +23,7 @@ _STYLE = (
 _TOLD = ("bundle", "layout", "p_gain", "action_scale", "skills", "started", "toolkit", "dropped")
 
 
-def check_target(path: Path) -> None:
+def check_ending(path: Path) -> None:
     """Refuse a file whose ending is none of `ENDINGS`.
 
     Raises:
@@ -45,9 +45,9 @@ def plot(log: Log, title: str, path: Path) -> None:
         ConfigError: the ending is another, or matplotlib is not installed.
         OSError: the file cannot be written.
     """
-    check_target(path)
+    check_ending(path)
     if path.suffix == ".html":
-        data = _page(log, title).encode()
+        data = _page(log, title).encode("utf-8", "replace")  # a file's name may be no text
     else:
         panels = [panel for chapter in chapters(log).values() for panel in chapter]
         data = figures.encode(figures.draw(log, panels, bands(log)), path.suffix[1:])

@@ -96,7 +96,7 @@ class Recorder:
             ConfigError: it exists, or cannot be made there; a full disk is only told of.
         """
         for path in (self._path, self._part):
-            if path.exists():
+            if os.path.lexists(path):  # also a link to nothing
                 raise ConfigError(f"{path} exists already; name another file to record to, or move that one")
         try:
             self._file = self._dealings.create(self._part)
@@ -187,22 +187,37 @@ class Recorder:
         """Make the target of the append-only file, which stays where that fails."""
         try:
             ticks = self._make_target() if self._size else 0
-            self._part.unlink()
         except InterruptedError:
             self._keep("interrupted")
+        except FileExistsError:
+            self._keep("a file of that name has come there meanwhile")
         except OSError as error:
             self._keep(str(error.strerror))
-        except ArchiveError as error:
+        except ValueError as error:  # it was spoiled, or emptied
             self._keep(str(error))
         else:
             if ticks:
                 lost = f", without {self.dropped} for which the disk was too slow" if self.dropped else ""
-                size = self._path.stat().st_size / MEGABYTE
+                size = self._size / MEGABYTE
                 self._dealings.tell(f"recorded {ticks} ticks{lost}, {size:.1f} MB: {self._path}")
+            self._remove_part()
+
+    def _remove_part(self) -> None:
+        try:
+            self._part.unlink(missing_ok=True)
+        except OSError as error:
+            self._dealings.tell(f"{self._part} is no longer needed, but cannot be removed ({error.strerror})")
 
     def _make_target(self) -> int:
-        """Return the number of ticks in it; of none it is not made."""
-        whole = part.Part(np.memmap(self._part, np.uint8, "r").data)
+        """Return the number of ticks in it; of none it is not made.
+
+        Raises:
+            ArchiveError: not all that was written is there.
+        """
+        # Behind what was written in full there may be a piece for which the disk had no room.
+        whole = part.Part(np.memmap(self._part, np.uint8, "r")[: self._size].data)
+        if whole.problems:
+            raise ArchiveError("; ".join(whole.problems))
         meta = {**whole.meta, "dropped": self.dropped, "ended": self._ended}
         if whole.ticks:
             finished.write(self._path, whole.ticks, whole.row, self._patient(whole.column), meta)
@@ -220,6 +235,8 @@ class Recorder:
         return column
 
     def _keep(self, reason: str) -> None:
-        self._dealings.tell(
-            f"{self._path} was not made ({reason}); {self._part} has the ticks and can be read"
-        )
+        if os.path.exists(self._part):
+            way = f"{self._part} has the ticks and can be read; `duck convert` makes a .tdz of it"
+        else:
+            way = f"its ticks are lost, for {self._part} was removed meanwhile"
+        self._dealings.tell(f"{self._path} was not made ({reason}); {way}")

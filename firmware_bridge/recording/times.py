@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import numpy as np
 
-from firmware_bridge.recording.log import Log
+from firmware_bridge.recording.description import started
+from firmware_bridge.recording.log import MOST_TIME_S, Log
 
 CLOCK = "clock"
 """Key of the description: the monotonic time at `started` [s]."""
@@ -15,20 +14,13 @@ CLOCK = "clock"
 def tick_nanoseconds(log: Log) -> np.ndarray:
     """Return the time of each tick since 1970, (ticks,) [ns, integers].
 
-    They follow from the start in the description; without a valid one the log starts in 1970.
+    They follow from the start in the description; without a valid one the log starts in 1970. A clock that
+    the ticks cannot have followed is taken for that of the first tick.
     """
     time = log.arrays["time"]
-    begin = log.meta.get(CLOCK)
-    if type(begin) is not float or not abs(begin) < 1e9:
-        begin = time[0] if log.ticks else 0.0
-    return _epoch(log.meta.get("started")) + np.rint((time - begin) * 1e9).astype(np.int64)
-
-
-def _epoch(started: object) -> int:
-    try:
-        moment = datetime.fromisoformat(started) if isinstance(started, str) else None
-    except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None or moment < datetime(1970, 1, 1, tzinfo=UTC):
-        return 0
-    return round(moment.timestamp() * 1e3) * 10**6
+    begin, first = log.meta.get(CLOCK), time[0] if log.ticks else 0.0
+    if type(begin) is not float or not -MOST_TIME_S < begin <= first:
+        begin = first
+    moment = started(log.meta)
+    epoch = round(moment.timestamp() * 1e3) * 10**6 if moment else 0
+    return epoch + np.rint((time - begin) * 1e9).astype(np.int64)

@@ -37,7 +37,7 @@ def write(log: Log, path: Path) -> None:
 
 def _texts(values: np.ndarray) -> list[str]:
     """Return values as text that reads back as the same number."""
-    if values.dtype.kind == "U":
+    if values.dtype.kind == "O":
         return [_quoted(text) for text in values.tolist()]
     if values.dtype.kind == "f":
         digits = "%.9g" if values.dtype.itemsize == 4 else "%.17g"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -76,14 +77,14 @@ def _add_channel(out: Any, topic: str, paths: list[_Path]) -> int:
         level = schema
         for key in path.keys[:-1]:
             level = level["properties"].setdefault(key, {"type": "object", "properties": {}})
-        kind = {"U": "string", "b": "boolean", "f": "number"}.get(path.values.dtype.kind, "integer")
+        kind = {"O": "string", "b": "boolean", "f": "number"}.get(path.values.dtype.kind, "integer")
         level["properties"][path.keys[-1]] = {"type": kind, "description": f"[{path.unit}]"}
     schema_id = out.register_schema(f"microduck.{topic}", "jsonschema", json.dumps(schema).encode())
     return out.register_channel(f"/{topic}", "json", schema_id)
 
 
 def _messages(log: Log) -> Iterator[tuple[int, str, bytes]]:
-    """Yield time [ns], topic and JSON of each message; what is not known is left out of it."""
+    """Yield time [ns], topic and JSON of each message; what is not known, or infinite, is left out of it."""
     times = tick_nanoseconds(log).tolist()
     topics = _topics(log)
     for begin in range(0, log.ticks, CHUNK):
@@ -93,8 +94,9 @@ def _messages(log: Log) -> Iterator[tuple[int, str, bytes]]:
             for topic, paths in topics.items():
                 message: dict[str, Any] = {}
                 for path, values in zip(paths, lists[topic], strict=True):
-                    if values[place] == values[place]:
-                        _put(message, path.keys, values[place])
+                    value = values[place]
+                    if not isinstance(value, float) or isfinite(value):
+                        _put(message, path.keys, value)
                 yield time, topic, json.dumps(message, separators=(",", ":")).encode()
 
 

@@ -31,6 +31,7 @@ def writer() -> Callable[[Log, Path], None]:
             for column, array in zip(table, arrays, strict=True)
         ]
         schema = arrow.schema(fields, metadata={"microduck": json.dumps(log.meta)})
-        parquet.write_table(arrow.table(arrays, schema=schema), path)
+        with path.open("wb") as file:  # a name that is no text is none for arrow
+            parquet.write_table(arrow.table(arrays, schema=schema), file)
 
     return write

@@ -14,7 +14,8 @@ import pytest
 from firmware_bridge.cli import main
 from firmware_bridge.recording.columns import columns
 from firmware_bridge.recording.convert import convert
-from firmware_bridge.recording.log import read_log, write_log
+from firmware_bridge.recording.log import Log, read_log, write_log
+from firmware_bridge.recording.times import tick_nanoseconds
 from hardware.errors import ConfigError
 
 
@@ -131,6 +132,55 @@ def test_a_package_that_is_not_installed_is_named_with_what_brings_it(
     assert [path.name for path in tmp_path.iterdir()] == ["drive.tdz"]
 
 
+@pytest.mark.parametrize("ending", ["parquet", "mcap", "rrd", "csv"])
+@pytest.mark.parametrize("started", ["9999-12-31T23:59:59-14:00", "2099-12-31T23:59:59+00:00", 7])
+@pytest.mark.parametrize("clock", [-1e9, 1e9, 0, 1e300])
+def test_a_start_that_cannot_have_been_is_converted_all_the_same(
+    tmp_path: Path, ending: str, started: Any, clock: Any
+) -> None:
+    pytest.importorskip({"parquet": "pyarrow", "rrd": "rerun", "csv": "csv"}.get(ending, ending))
+    meta = {"started": started, "clock": clock}
+    write_log(tmp_path / "a.tdz", {"time": np.array([100.0, 9.9e8])}, meta)
+    assert convert(tmp_path / "a.tdz", tmp_path / f"a.{ending}").ticks == 2
+
+
+def test_times_follow_from_the_start_and_without_one_count_from_1970() -> None:
+    arrays = {"time": np.array([101.0, 101.5])}
+    clocked = Log(arrays, {"started": "2026-05-04T03:02:01+02:00", "clock": 100.0})
+    begin = 1_777_856_521  # date --date 2026-05-04T03:02:01+02:00 +%s
+    assert tick_nanoseconds(clocked).tolist() == [(begin + 1) * 10**9, (begin + 1) * 10**9 + 5 * 10**8]
+    assert tick_nanoseconds(Log(arrays, {"clock": 100.0})).tolist() == [10**9, 15 * 10**8]
+    late = Log(arrays, {"started": "2026-05-04T01:02:01+00:00", "clock": 102.0})
+    assert tick_nanoseconds(late)[0] == begin * 10**9
+    far = Log(arrays, {"started": "9999-12-31T23:59:59-14:00", "clock": 102.0})
+    assert tick_nanoseconds(far).tolist() == [0, 5 * 10**8]
+
+
+def test_mcap_leaves_out_what_json_cannot_hold(tmp_path: Path) -> None:
+    reader = pytest.importorskip("mcap.reader")
+    arrays = {"time": np.zeros(1), "gravity": np.array([[np.inf, np.nan, -1.0]])}
+    write_log(tmp_path / "a.tdz", arrays, {"k\ud800": "\ud800"})
+    convert(tmp_path / "a.tdz", tmp_path / "a.mcap")
+    with (tmp_path / "a.mcap").open("rb") as file:
+        found = list(reader.make_reader(file).iter_messages(topics=["/imu"]))
+    assert json.loads(found[0][2].data)["gravity"] == {"z": -1.0}
+
+
+@pytest.mark.parametrize("ending", ["parquet", "mcap", "csv", "tdz"])
+def test_a_file_whose_name_is_no_text_is_converted(drive: Path, ending: str) -> None:
+    pytest.importorskip({"parquet": "pyarrow", "mcap": "mcap"}.get(ending, "csv"))
+    strange = drive.rename(drive.with_name("drive\udcff.tdz"))
+    assert main(["convert", str(strange), str(strange.with_name(f"out\udcff.{ending}"))]) == 0
+    assert strange.with_name(f"out\udcff.{ending}").stat().st_size > 0
+
+
+def test_rerun_takes_no_name_that_is_no_text(drive: Path) -> None:
+    pytest.importorskip("rerun")
+    with pytest.raises(ConfigError, match="Rerun takes only names that are UTF-8"):
+        convert(drive, drive.with_name("out\udcff.rrd"))
+    assert list(drive.parent.iterdir()) == [drive]
+
+
 def test_an_ending_that_stands_for_no_format_is_refused(tmp_path: Path, drive: Path) -> None:
     with pytest.raises(ConfigError, match=r"ends in one of \.csv, \.parquet, \.mcap, \.rrd, \.tdz"):
         convert(drive, tmp_path / "a.xlsx")
@@ -140,6 +190,64 @@ def test_the_recording_itself_is_never_the_target(tmp_path: Path, drive: Path) -
     (tmp_path / "link.tdz").symlink_to(drive)
     with pytest.raises(ConfigError, match="is the recording itself"):
         convert(drive, tmp_path / "link.tdz")
+
+
+def test_another_recording_is_never_the_target(
+    tmp_path: Path, drive: Path, cut_short: Path, capsys: Any
+) -> None:
+    older = drive.read_bytes()
+    (tmp_path / "link.tdz").symlink_to("gone")
+    for target in (drive, tmp_path / "link.tdz"):
+        assert main(["convert", str(cut_short), str(target)]) == 1
+        assert f"{target} exists already; name another file" in capsys.readouterr().err
+    assert drive.read_bytes() == older and not (tmp_path / "gone").exists()
+
+
+@pytest.mark.parametrize("command", [("convert", "a.csv"), ("plot", "-o", "a.html")])
+def test_a_link_to_another_recording_is_never_the_target(
+    tmp_path: Path, drive: Path, cut_short: Path, capsys: Any, command: tuple[str, ...]
+) -> None:
+    older = drive.read_bytes()
+    link = tmp_path / command[-1]
+    link.symlink_to(drive)
+    assert main([command[0], str(cut_short), *command[1:-1], str(link)]) == 1
+    assert f"cannot write {link}: that is a recording's name" in capsys.readouterr().err
+    assert drive.read_bytes() == older
+
+
+def test_a_recording_that_comes_there_during_the_conversion_stays(
+    tmp_path: Path, cut_short: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "new.tdz"
+
+    def read(path: Path) -> Log:
+        target.write_text("precious")
+        return read_log(path)
+
+    monkeypatch.setattr("firmware_bridge.recording.convert.read_log", read)
+    assert main(["convert", str(cut_short), str(target)]) == 1
+    assert "cannot write" in capsys.readouterr().err and target.read_text() == "precious"
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("no/a.csv", "there is no folder {0}/no; make it"), ("a.csv", "it is a folder; name a file in it")],
+)
+def test_a_place_where_nothing_can_be_written_is_told_with_what_to_do(
+    tmp_path: Path, drive: Path, capsys: Any, name: str, text: str
+) -> None:
+    (tmp_path / "a.csv").mkdir()
+    assert main(["convert", str(drive), str(tmp_path / name)]) == 1
+    assert text.format(tmp_path) in capsys.readouterr().err
+
+
+def test_a_name_that_the_system_refuses_is_told_by_the_name_that_was_given(
+    tmp_path: Path, drive: Path, capsys: Any
+) -> None:
+    name = "x" * 300 + ".csv"
+    assert main(["convert", str(drive), str(tmp_path / name)]) == 1
+    assert f"{name}: File name too long; choose another file" in capsys.readouterr().err
 
 
 def test_a_conversion_that_fails_leaves_the_older_file_and_no_half_one(

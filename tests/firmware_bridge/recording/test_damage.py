@@ -249,3 +249,85 @@ def test_other_files_are_no_recordings(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "a.tdz").write_bytes(data)
     with pytest.raises(ArchiveError):
         read_log(tmp_path / "a.tdz")
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [b"no JSON", b"[]", b'{"time": 1e999}', b"{" + b" " * 9000 + b"}", b'{"a":' * 20 + b"1" + b"}" * 20],
+)
+def test_a_change_of_the_mode_that_makes_no_sense_costs_no_tick(cut_short: Path, bad: bytes) -> None:
+    data, whole = cut_short.read_bytes(), read_log(cut_short)
+    place = 17 + int.from_bytes(data[9:13], "little")  # behind the description
+    log = spoiled(cut_short, data[:place] + part.frame(part.EVENT, bad) + data[place:])
+    assert log is not None and log.ticks == 60 and log.meta["events"] == whole.meta["events"]
+    assert "1 changes of the mode make no sense and are left out" in str(log.problem)
+
+
+def test_ticks_before_some_of_another_length_are_kept(cut_short: Path) -> None:
+    log = spoiled(cut_short, cut_short.read_bytes() + part.frame(part.TICKS, b"x"))
+    assert log is not None and log.ticks == 60
+    assert "some ticks are no rows" in str(log.problem)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "text"),
+    [
+        (b'"dropped": 0', b'"dropped": 1e999', "1e999 is more than a number can be"),
+        (b'"dropped": 0', b'"dropped": -1e400', "-1e400 is more than a number can be"),
+        (b'"dropped": 0', b'"dropped": ' + b"[" * 20 + b"]" * 20, "nested deeper than 16 levels"),
+        (b'"dropped": 0', b'"dropped": "' + b"x" * 2**20 + b'"', "larger than 1048576 bytes"),
+    ],
+)
+def test_a_description_that_could_not_be_written_again_is_refused(
+    drive: Path, old: bytes, new: bytes, text: str
+) -> None:
+    def change(members: dict[str, bytes]) -> None:
+        assert old in members["log.json"]
+        members["log.json"] = members["log.json"].replace(old, new)
+
+    with pytest.raises(ArchiveError, match=text):
+        read_log(rewritten(drive, change))
+
+
+def test_what_no_text_can_hold_is_a_question_mark_in_a_description(drive: Path) -> None:
+    strange = "nine\udcff"  # how Python calls a file whose name ends with the byte 0xff
+    log = read_log(
+        described(drive, bundle=strange, **{strange: [strange, {"a": strange}], "\U0001f986": "\U0001f986"})
+    )
+    assert log.meta["bundle"] == "nine?" and log.meta["nine?"] == ["nine?", {"a": "nine?"}]
+    assert log.meta["\U0001f986"] == "\U0001f986" and log.complete
+
+
+@pytest.mark.parametrize("name", ["\ud800", "walk\udcff"])
+def test_a_name_that_is_no_text_has_a_question_mark(drive: Path, name: str) -> None:
+    log = read_log(described(drive, skills=[name, "stand"]))
+    assert log.names("skill")[-1] == name[:-1] + "?"
+
+
+@pytest.mark.parametrize(
+    "moment", ["9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00", "2500-01-01", 7]
+)
+def test_a_start_that_is_no_date_is_told_of(drive: Path, moment: Any) -> None:
+    log = read_log(described(drive, started=moment))
+    assert f"it began at {moment!r}, which is no date" in str(log.problem) and log.ticks == 60
+
+
+def test_names_take_a_reference_a_tick_however_long_they_are(tmp_path: Path) -> None:
+    write_log(tmp_path / "a.tdz", {"time": np.arange(100_000) * 0.02}, {"skills": ["x" * 64]})
+    log = read_log(tmp_path / "a.tdz")
+    tracemalloc.start()
+    names = log.names("skill")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert names[-1] == "x" * 64
+    assert peak < 30 * 100_000  # as characters of four bytes they would take 256 a tick
+
+
+def test_small_frames_without_number_take_no_memory_without_bound(tmp_path: Path, cut_short: Path) -> None:
+    data = cut_short.read_bytes() + part.frame(b"X", b"") * 10**6
+    tracemalloc.start()
+    log = spoiled(cut_short, data)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert log is not None and log.ticks == 60 and "breaks off at byte" in str(log.problem)
+    assert peak < 8 * len(data)

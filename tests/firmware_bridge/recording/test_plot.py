@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from firmware_bridge.cli import main
-from firmware_bridge.recording.figures import MOST_POINTS, draw, encode, thin
+from firmware_bridge.recording.figures import MOST_BANDS, MOST_POINTS, draw, encode, thin
 from firmware_bridge.recording.log import Log, read_log, write_log
 from firmware_bridge.recording.panels import Band, bands, between, chapters
 from firmware_bridge.recording.plot import plot
@@ -102,9 +102,57 @@ def test_a_picture_has_a_title_for_each_panel_and_a_name_for_each_mode(drive: Pa
     assert encode(figure, "png").startswith(b"\x89PNG")
 
 
+def test_of_many_stretches_the_longest_are_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    ticks = np.arange(5000)
+    modes = np.where(ticks < 4000, ticks % 2, 2)
+    write_log(tmp_path / "a.tdz", {"time": ticks * 0.02, "mode": modes}, {"modes": ["run", "sit", "limp"]})
+    log = read_log(tmp_path / "a.tdz")
+    axis = draw(log, chapters(log)["IMU"], bands(log)).axes[0]
+    drawn = [path.get_extents() for spans in axis.collections for path in spans.get_paths()]
+    assert len(drawn) == MOST_BANDS
+    assert max((box.x0, box.x1) for box in drawn) == pytest.approx((80.0, 100.0))  # the last thousand ticks
+    assert axis.get_ylim()[1] < 1  # nothing is drawn in the panel's own values, and no band widens it
+
+
 def test_another_ending_is_refused_before_anything_is_read(tmp_path: Path, capsys: Any) -> None:
     assert main(["plot", str(tmp_path / "no.tdz"), "-o", str(tmp_path / "a.gif")]) == 1
     assert "ends in one of .html, .png, .svg" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("-o", "{0}/no/a.html"), "cannot write {0}/no/a.html: there is no folder {0}/no; make it"),
+        (("-o", "{0}/a.svg"), "cannot write {0}/a.svg: it is a folder; name a file in it"),
+        (("-o", "{0}/same.html"), "{0}/same.html is the recording itself; name another file"),
+        (("--between", "7", "9"), "the recording has no tick between 7 and 9 s; its last tick is at 1.18 s"),
+        (("--between", "1", "0"), "the recording has no tick between 1 and 0 s"),
+    ],
+)
+def test_a_drawing_that_cannot_be_is_refused_in_one_line_and_the_older_page_stays(
+    tmp_path: Path, drive: Path, capsys: Any, arguments: tuple[str, ...], text: str
+) -> None:
+    (tmp_path / "a.svg").mkdir()
+    (tmp_path / "same.html").hardlink_to(drive)
+    drive.with_suffix(".html").write_text("older")
+    recorded = drive.read_bytes()
+    assert main(["plot", str(drive), *(word.format(tmp_path) for word in arguments)]) == 1
+    assert text.format(tmp_path) in capsys.readouterr().err
+    assert drive.with_suffix(".html").read_text() == "older" and drive.read_bytes() == recorded
+
+
+@pytest.mark.parametrize("place", [".", "/", ".."])
+def test_a_folder_is_no_recording_to_draw(place: str, capsys: Any) -> None:
+    assert main(["plot", place]) == 1
+    assert "is not a file; check the path" in capsys.readouterr().err
+
+
+def test_a_file_whose_name_is_no_text_is_drawn(drive: Path) -> None:
+    pytest.importorskip("matplotlib")
+    strange = drive.rename(drive.with_name("drive\udcff.tdz"))  # the byte 0xff
+    assert main(["plot", str(strange)]) == 0
+    assert "<h1>drive?.tdz</h1>" in strange.with_suffix(".html").read_text(encoding="utf-8")
 
 
 def test_without_matplotlib_the_user_is_told_what_to_install(

@@ -245,8 +245,97 @@ def test_a_finished_file_that_cannot_be_made_leaves_the_append_only_one(
         recorder.add(make_tick(0))
         (tmp_path / "a.tdz").mkdir()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.tdz", "a.tdz.part"]
-    assert "a.tdz was not made (Is a directory)" in news[0]
+    assert "a.tdz was not made (a file of that name has come there meanwhile)" in news[0]
     assert read_log(tmp_path / "a.tdz.part").ticks == 1
+
+
+def no_links(*names: Any) -> None:
+    raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))  # what link() gives on a VFAT stick
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_file_that_comes_there_during_the_drive_stays_and_so_do_the_ticks(
+    tmp_path: Path, meta: dict[str, Any], make_tick: Make, monkeypatch: pytest.MonkeyPatch, links: bool
+) -> None:
+    if not links:
+        monkeypatch.setattr(os, "link", no_links)
+    news: list[str] = []
+    with Recorder(tmp_path / "a.tdz", meta, dealings=Dealings(news.append)) as recorder:
+        recorder.add(make_tick(0))
+        (tmp_path / "a.tdz").write_text("precious")
+    assert (tmp_path / "a.tdz").read_text() == "precious"
+    assert "a file of that name has come there meanwhile" in news[0] and "`duck convert`" in news[0]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.tdz", "a.tdz.part"]
+    assert read_log(tmp_path / "a.tdz.part").ticks == 1
+
+
+def test_a_disk_without_hard_links_gets_the_finished_file(
+    tmp_path: Path, record: Any, make_tick: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "link", no_links)
+    assert read_log(record(tmp_path / "a.tdz", [make_tick(0)])).complete
+    assert [path.name for path in tmp_path.iterdir()] == ["a.tdz"]
+
+
+def test_a_link_to_nothing_is_no_place_for_a_recording(tmp_path: Path, meta: dict[str, Any]) -> None:
+    (tmp_path / "a.tdz").symlink_to("gone")
+    with pytest.raises(ConfigError, match=r"a\.tdz exists already"):
+        Recorder(tmp_path / "a.tdz", meta).__enter__()
+
+
+def test_an_append_only_file_that_was_removed_meanwhile_is_not_called_readable(
+    tmp_path: Path, meta: dict[str, Any], make_tick: Make
+) -> None:
+    news: list[str] = []
+    with Recorder(tmp_path / "a.tdz", meta, dealings=Dealings(news.append)) as recorder:
+        recorder.add(make_tick(0))
+        (tmp_path / "a.tdz.part").unlink()
+    assert "was not made" in news[0] and "its ticks are lost" in news[0] and "can be read" not in news[0]
+
+
+def test_a_finished_file_is_not_denied_when_the_append_only_one_is_removed_meanwhile(
+    tmp_path: Path, meta: dict[str, Any], make_tick: Make
+) -> None:
+    news: list[str] = []
+
+    def removed() -> bool:
+        (tmp_path / "a.tdz.part").unlink(missing_ok=True)
+        return False
+
+    with Recorder(tmp_path / "a.tdz", meta, dealings=Dealings(news.append, removed)) as recorder:
+        recorder.add(make_tick(0))
+    assert len(news) == 1 and news[0].startswith("recorded 1 ticks") and read_log(tmp_path / "a.tdz").complete
+
+
+def test_ticks_behind_a_spoiled_place_are_not_thrown_away_with_the_append_only_file(
+    tmp_path: Path, meta: dict[str, Any], make_tick: Make
+) -> None:
+    news: list[str] = []
+    path = tmp_path / "a.tdz.part"
+    with Recorder(tmp_path / "a.tdz", meta, dealings=Dealings(news.append)) as recorder:
+        for number in range(50):
+            recorder.add(make_tick(number))
+        while path.stat().st_size < 50 * 672:
+            time.sleep(0.01)
+        with path.open("r+b") as file:
+            file.seek(30 * 672)
+            file.write(b"spoiled")
+    assert "a.tdz was not made (breaks off at byte" in news[0]
+    assert read_log(path).ticks == 25 and path.stat().st_size > 50 * 672
+
+
+def test_an_append_only_file_that_was_emptied_is_told_of(
+    tmp_path: Path, meta: dict[str, Any], make_tick: Make
+) -> None:
+    news: list[str] = []
+    path = tmp_path / "a.tdz.part"
+    with Recorder(tmp_path / "a.tdz", meta, dealings=Dealings(news.append)) as recorder:
+        for number in range(25):
+            recorder.add(make_tick(number))
+        while path.stat().st_size < 25 * 672:
+            time.sleep(0.01)
+        os.truncate(path, 0)
+    assert "a.tdz was not made" in news[0]
 
 
 def test_a_file_that_somebody_spoiled_meanwhile_is_told_of(

@@ -31,6 +31,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "short.token").chmod(0o600)
     (tmp_path / "open.token").chmod(0o644)
     (tmp_path / "folder").mkdir()
+    (tmp_path / "to-a").symlink_to("a.tdz")
     return tmp_path
 
 
@@ -56,6 +57,10 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("--wait", "90000"), "wait_s is 90000 s; it must be in [0, 86400]"),
         (("--report", "no/folder/s.json"), "there is no folder no/folder"),
         (("--report", "folder"), "cannot write folder: it is a folder"),
+        (("--report", "a.tdz", "--record", "a.tdz"), "cannot write a.tdz: that is a recording's name"),
+        (("--report", "folder/../a.tdz.part", "--record", "a.tdz"), "a.tdz.part: that is a recording's name"),
+        (("--report", "to-a", "--record", "a.tdz"), "cannot write to-a: that is a recording's name"),
+        (("--report", "old.tdz"), "cannot write old.tdz: that is a recording's name"),
         (("--script", "none.script"), "none.script is not a file"),
         (("--script", "bad.script"), "bad.script, line 2: command vx = 9"),
         (("--gamepad",), "install `microduck-toolkit[gamepad]`"),

@@ -75,6 +75,14 @@ class CalibrationConfig:
 
     file: Path | None = None
 
+    def __post_init__(self) -> None:
+        try:
+            _ = self.file and self.file.expanduser()
+        except RuntimeError as error:  # ~ann, where there is no ann
+            raise ConfigError(
+                f"file is {str(self.file)!r}, and there is no such home folder; write the whole path"
+            ) from error
+
 
 @dataclass(frozen=True)
 class LoopConfig:
@@ -105,6 +113,13 @@ class Config:
     calibration: CalibrationConfig = field(default_factory=CalibrationConfig)
     loop: LoopConfig = field(default_factory=LoopConfig)
     recording: Space = field(default_factory=Space)
+
+    def __post_init__(self) -> None:
+        servos, own = self.bus.port, self.imu.port
+        if own and servos != AUTO and os.path.realpath(own) == os.path.realpath(servos):
+            raise ConfigError(
+                f"[imu] port is {own!r}, where [bus] port {servos!r} has the servos; name the IMU's own port"
+            )
 
 
 def default_path(environment: Mapping[str, str] = os.environ, home: Callable[[], Path] = Path.home) -> Path:

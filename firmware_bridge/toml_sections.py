@@ -2,7 +2,8 @@
 
 A file class has one field for each section, whose type is the section's dataclass; the fields of that are the
 keys. Field types may be bool, int, float, str, Path, a Literal, a tuple of such, and each of them `| None`,
-where None means that the key is left out. A section's own checks raise `ConfigError` from `__post_init__`.
+where None means that the key is left out. A section's own checks raise `ConfigError` from `__post_init__`;
+so do the file's, where sections do not go together, and these call a key `[section] key`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _KINDS: Mapping[Any, str] = {
     int: "a whole number",
     float: "a number",
     str: "text in quotes",
-    Path: "a path in quotes",
+    Path: "a path in quotes, not empty and without a NUL character",
 }
 _SHOWN = 80
 _PLACE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
@@ -70,7 +71,12 @@ def parse_sections(content: bytes, name: str, kind: type[_File]) -> _File:
             text = f"{section} must be a section; write [{section}] on a line of its own"
             raise source.error(section, None, text)
         found[section] = _read_section(source, section, sections[section], table)
-    return kind(**found)
+    try:
+        return kind(**found)
+    except ConfigError as error:  # two sections do not go together; the first that is named is told
+        named = re.search(r"\[(\w+)\] (\w+)", str(error))
+        section, key = (named[1], named[2]) if named else ("", None)
+        raise source.error(section, key, str(error)) from error
 
 
 def render(file: object, comments: bool = True) -> str:
@@ -198,10 +204,14 @@ def _fit(value: object, kind: Any) -> Any:
         return _fit_tuple(value, parts)
     if kind is float and isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**53:
         value = float(value)
-    fits = type(value) is (str if kind is Path else kind)
+    fits = type(value) is (str if kind is Path else kind) and (kind is not Path or _names_a_file(str(value)))
     if not fits or (isinstance(value, float) and not isfinite(value)):
         raise ValueError(_KINDS[kind])
     return kind(value)
+
+
+def _names_a_file(text: str) -> bool:
+    return bool(text) and "\0" not in text
 
 
 def _fit_tuple(value: object, parts: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -7,6 +7,7 @@ along the trunk's x).
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -85,8 +86,10 @@ def save_calibration(calibration: Calibration, path: Path) -> None:
         ConfigError: the file cannot be written there.
     """
     try:
-        with replacing(path) as temporary:
-            temporary.write_text(_render(calibration), encoding="utf-8")
+        with replacing(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+            file.write(_render(calibration))
+            file.flush()
+            os.fsync(file.fileno())  # a duck's battery may be pulled at any moment
     except OSError as error:
         raise ConfigError(f"cannot write {path}: {error.strerror}; choose another place") from error
 

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 from typing import Protocol, TypeVar
 
-from hardware.errors import CalibrationError, DuckError
+from hardware.errors import BusTimeoutError, CalibrationError, DuckError, ImuError
 
 Result = TypeVar("Result")
 ENTER, SKIP, REDO, BACK, QUIT, HELP = "enter", "s", "r", "b", "q", "?"
 _FOUND_KEYS = "Enter keeps it | r again | s leave the old value | b back | q quit"
 _COMMON_KEYS = "Enter measure | s leave the old value | b back | q quit, writing nothing"
+LOST = (BusTimeoutError, ImuError)
+"""An answer that did not come, or was no good one; the next may well."""
+LOST_LOOKS = 25
+"""Looks in a row, half a second, that may be without an answer; after more the bus counts as gone."""
+MEASURE_TRIES = 3
+"""How often a measurement in which an answer was lost is begun."""
 
 
 class StoppedError(DuckError):
-    """The calibration was ended before its end; nothing was written."""
+    """The calibration was ended before its end; the file is as it was."""
 
 
 class Console(Protocol):
@@ -54,7 +62,7 @@ class Task:
     Attributes:
         begin: returns what the person is to do.
         measure: measures, and returns what was found; raises CalibrationError where it cannot be used.
-        keep: makes what was found part of the result.
+        keep: makes what was found part of the result; raises CalibrationError where that does not work yet.
         skip: leaves the old value.
         end: leaves everything as it was before the task; always called.
         idle: called all the time; returns a line to show.
@@ -90,7 +98,7 @@ def walk(tasks: Sequence[Task], console: Console, pause: Callable[[], None]) -> 
 
     Raises:
         StoppedError: the person or the system ended it.
-        BusError: the bus does not work.
+        BusError: the bus is gone; an answer that is lost now and then is asked for again.
     """
     index = 0
     while index < len(tasks):
@@ -104,9 +112,10 @@ def walk(tasks: Sequence[Task], console: Console, pause: Callable[[], None]) -> 
 def _perform(task: Task, console: Console, pause: Callable[[], None]) -> Go:
     console.tell(task.begin())
     found = task.ready
+    look = _Look(task, console)
     while True:
         pause()
-        line = _attempt(task.idle, console)
+        line = look()
         key = console.key()
         if key is None:
             if line:
@@ -115,13 +124,43 @@ def _perform(task: Task, console: Console, pause: Callable[[], None]) -> Go:
             raise StoppedError("you ended it")
         elif key == BACK:
             return Go.BACK
-        elif key == SKIP or (key == ENTER and found):
-            (task.keep if key == ENTER else task.skip)()
+        elif key == SKIP:
+            task.skip()
             return Go.ON
+        elif key == ENTER and found:
+            if _attempt(partial(_keep, task), console):
+                return Go.ON
         elif key == ENTER:
             found = _measure(task, console)
         else:
             found = _press(key, task, console) and found
+
+
+class _Look:
+    """What a task shows while nobody presses a key; an answer that is lost is asked for at the next look."""
+
+    def __init__(self, task: Task, console: Console) -> None:
+        self._task, self._console = task, console
+        self._lost = 0
+
+    def __call__(self) -> str | None:
+        try:
+            line = self._task.idle()
+        except LOST:
+            self._lost += 1
+            if self._lost > LOST_LOOKS:
+                raise
+            return "no answer; asking again"
+        except CalibrationError as error:
+            self._console.tell(f"  {error}")
+            line = None
+        self._lost = 0
+        return line
+
+
+def _keep(task: Task) -> bool:
+    task.keep()
+    return True
 
 
 def _measure(task: Task, console: Console) -> bool:
@@ -130,6 +169,9 @@ def _measure(task: Task, console: Console) -> bool:
     def measured() -> str:
         console.show("measuring; keep still")
         try:
+            for _ in range(MEASURE_TRIES - 1):
+                with suppress(*LOST):
+                    return task.measure()
             return task.measure()
         finally:
             console.forget_keys()
@@ -154,9 +196,12 @@ def _press(key: str, task: Task, console: Console) -> bool:
 
 
 def _attempt(action: Callable[[], Result], console: Console) -> Result | None:
-    """Return what an action brings; where it cannot be used, tell why, and return None."""
+    """Return what an action brings; where it cannot be used, tell why, and return None.
+
+    The person decides whether to try again, so that nothing measured before is lost.
+    """
     try:
         return action()
-    except CalibrationError as error:
+    except (CalibrationError, *LOST) as error:
         console.tell(f"  {error}")
         return None

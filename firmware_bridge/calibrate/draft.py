@@ -9,7 +9,7 @@ from math import degrees
 import numpy as np
 
 from firmware_bridge.calibrate.mounting import MountingFit, turned
-from hardware.calibration import Calibration, Vector
+from hardware.calibration import Calibration, Quaternion, Vector
 from hardware.joints import JOINT_NAMES
 
 TOOTH = 0.27
@@ -30,26 +30,40 @@ class Draft:
     Attributes:
         old: what holds where nothing is measured.
         offsets: offsets measured, by joint [rad].
-        fit: the mounting measured, None for none.
+        mounting: the mounting measured, None for none.
         bias: the gyroscope's bias measured, about its own axes [rad/s], None for none.
+        fit: how well the mounting fits, None where it was measured in an earlier run.
     """
 
     old: Calibration
     offsets: dict[str, float] = field(default_factory=dict)
-    fit: MountingFit | None = None
+    mounting: Quaternion | None = None
     bias: Vector | None = None
+    fit: MountingFit | None = None
 
     @property
     def empty(self) -> bool:
         """Whether nothing was measured."""
-        return not self.offsets and self.fit is None and self.bias is None
+        return not self.offsets and self.mounting is None and self.bias is None
+
+    def take(self, kept: Calibration) -> None:
+        """Take over what an earlier run measured: what differs from the old calibration."""
+        pairs = zip(JOINT_NAMES, self.old.joint_offsets, kept.joint_offsets, strict=True)
+        self.offsets = {name: new for name, old, new in pairs if new != old}
+        self.mounting = kept.imu_mounting if kept.imu_mounting != self.old.imu_mounting else None
+        self.bias = kept.gyro_bias if kept.gyro_bias != self.old.gyro_bias else None
+
+    def mount(self, fit: MountingFit | None) -> None:
+        """Set the mounting; None leaves the old one."""
+        self.fit = fit
+        self.mounting = fit.quaternion if fit else None
 
     def calibration(self) -> Calibration:
         """Return the old calibration with what was measured in its place."""
         pairs = zip(JOINT_NAMES, self.old.joint_offsets, strict=True)
         new = replace(self.old, joint_offsets=tuple(self.offsets.get(name, old) for name, old in pairs))
-        if self.fit is not None:
-            new = replace(new, imu_mounting=self.fit.quaternion)
+        if self.mounting is not None:
+            new = replace(new, imu_mounting=self.mounting)
         return replace(new, gyro_bias=self.bias) if self.bias is not None else new
 
     def rows(self) -> list[tuple[str, str, str, str]]:
@@ -58,7 +72,7 @@ class Draft:
         for name, old in zip(JOINT_NAMES, self.old.joint_offsets, strict=True):
             new = f"{self.offsets[name]:+.4f}" if name in self.offsets else "="
             rows.append((name, f"{old:+.4f}", new, "rad"))
-        mounting = _row(self.fit.quaternion) if self.fit else "="
+        mounting = _row(self.mounting) if self.mounting else "="
         bias = _row(self.bias) if self.bias is not None else "="
         return [
             *rows,
@@ -89,7 +103,7 @@ class Draft:
                 )
         if self.fit and max(self.fit.residuals) > DOUBTFUL_RESIDUAL:
             yield "look again: the tips were not square to each other; measure the mounting again"
-        if self.fit and turned(self.old.imu_mounting, self.fit.quaternion) > DOUBTFUL_TURN:
+        if self.mounting and turned(self.old.imu_mounting, self.mounting) > DOUBTFUL_TURN:
             yield (
                 "look again: the IMU would sit in another way than before; if nobody moved it, the duck was "
                 "tipped over another side than was asked for"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from time import monotonic
 from typing import NamedTuple
 
@@ -83,7 +84,8 @@ class JointMover:
 
         Raises:
             CalibrationError: the joint is outside of its range.
-            BusError: the servo did not take it; call `release`.
+            BusTimeoutError: the servo did not take it all, and was let go again.
+            BusError: as for `release`.
         """
         if self._held:
             return
@@ -95,6 +97,14 @@ class JointMover:
                 "first"
             )
         self._held = True  # from here on it has to be let go, whatever fails
+        try:
+            self._stiffen()
+        except BusTimeoutError:
+            self.release()
+            raise
+
+    def _stiffen(self) -> None:
+        """Make the servo weak and watched where the joint is, and torque comes on last."""
         self._keep_settings()
         self._put(registers.BUS_WATCHDOG, 0)
         self._put(registers.GOAL_PWM, min(MOST_PWM, self._bus.read(self._id, registers.PWM_LIMIT)))
@@ -156,28 +166,30 @@ class JointMover:
 
         Raises:
             BusError: the port is gone.
-            DeviceError: torque may still be on.
+            DeviceError: torque may still be on, or it is limp and has not got back what it had.
         """
         if not self._held:
             return
-        for _ in range(servos.LIMP_TRIES):
-            if self._let_go():
-                break
-        else:
+        if not _tried(self._let_go):
             raise DeviceError(f"torque may still be on at {name_of(self._id)}; switch the battery off")
         self._held = False
+        if not _tried(self._give_back):
+            raise DeviceError(
+                f"{name_of(self._id)} is limp, but does not take its former gains; switch the battery off "
+                "and on, which gives it those of the factory"
+            )
+
+    def _let_go(self) -> bool:
+        self._bus.write(self._id, registers.TORQUE_ENABLE, 0)
+        return self._bus.read(self._id, registers.TORQUE_ENABLE) == 0
+
+    def _give_back(self) -> bool:
         self._put(registers.BUS_WATCHDOG, 0)
         if self._kept is not None:
             gains, pwm = self._kept
             self._bus.write_bytes(self._id, _GAINS, gains, "its former gains")
             self._bus.write_bytes(self._id, registers.GOAL_PWM.address, pwm, "its former goal_pwm")
-
-    def _let_go(self) -> bool:
-        try:
-            self._bus.write(self._id, registers.TORQUE_ENABLE, 0)
-            return self._bus.read(self._id, registers.TORQUE_ENABLE) == 0
-        except BusTimeoutError:
-            return False
+        return True
 
     def _keep_settings(self) -> None:
         if self._kept is None:
@@ -195,6 +207,15 @@ class JointMover:
 
     def _read(self, address: int, length: int) -> bytes:
         return self._bus.sync_read(address, length, (self._id,))[self._id].data
+
+
+def _tried(action: Callable[[], bool]) -> bool:
+    """Return whether an action did what it was to do, within as many tries as letting go of the duck gets."""
+    for _ in range(servos.LIMP_TRIES):
+        with suppress(BusTimeoutError):
+            if action():
+                return True
+    return False
 
 
 def _count(angle: float) -> int:

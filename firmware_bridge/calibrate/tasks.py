@@ -138,7 +138,14 @@ class ImuTasks:
         self._bias: Vector = (0.0, 0.0, 0.0)
 
     def tasks(self) -> list[Task]:
-        """Return them as something to walk through."""
+        """Return those whose result is still open as something to walk through."""
+        draft = self._around.draft
+        return [
+            *(self._pose_tasks() if draft.mounting is None else ()),
+            *((self._rest_task(),) if draft.bias is None else ()),
+        ]
+
+    def _pose_tasks(self) -> list[Task]:
         return [
             self._pose(
                 "upright",
@@ -147,7 +154,7 @@ class ImuTasks:
             ),
             self._pose(
                 "forward",
-                "Tip it forward, straight over the beak, by 30 degrees or more; lying on its front is best.\n"
+                "Tip it forward, straight over the beak, by 30 to 70 degrees; lean it against something.\n"
                 "  Keep it still, and press Enter.",
             ),
             self._pose(
@@ -155,13 +162,15 @@ class ImuTasks:
                 "Stand it up again, then tip it over its own left side by 30 degrees or more; lying on that\n"
                 "  side is best. Keep it still, and press Enter.",
             ),
-            Task(
-                begin=lambda: "\nIMU, rest\n  Lay the duck down, take your hands away, and press Enter.",
-                measure=self._measure_rest,
-                keep=self._keep_bias,
-                skip=self._skip_bias,
-            ),
         ]
+
+    def _rest_task(self) -> Task:
+        return Task(
+            begin=lambda: "\nIMU, rest\n  Lay the duck down, take your hands away, and press Enter.",
+            measure=self._measure_rest,
+            keep=self._keep_bias,
+            skip=self._skip_bias,
+        )
 
     def _pose(self, name: str, text: str) -> Task:
         return Task(
@@ -200,11 +209,11 @@ class ImuTasks:
 
     def _keep_pose(self, name: str) -> None:
         if name == "left":
-            self._around.draft.fit = self._fit
+            self._around.draft.mount(self._fit)
 
     def _skip_mounting(self) -> None:
         self._poses.clear()
-        self._around.draft.fit = None
+        self._around.draft.mount(None)
 
     def _measure_rest(self) -> str:
         rate, _ = self._measure(REST_READS, AT_REST)
@@ -240,8 +249,8 @@ def read_imu(
 
 
 def joint_tasks(around: Surroundings, names: Sequence[str]) -> list[Task]:
-    """Return the tasks of the joints with these names, in joint order."""
-    joints = [joint for joint in JOINTS if joint.name in names]
+    """Return the tasks of the joints with these names whose offsets are still open, in joint order."""
+    joints = [joint for joint in JOINTS if joint.name in names and joint.name not in around.draft.offsets]
     return [
         JointTask(around, joint, f"joint {number} of {len(joints)}").task()
         for number, joint in enumerate(joints, start=1)

@@ -33,6 +33,9 @@ def add(commands: Commands) -> None:
         "--check", action="store_true", help="measure nothing anew; show what the calibrated duck says"
     )
     parser.add_argument(
+        "--resume", action="store_true", help="go on where an earlier run ended, with what was kept in it"
+    )
+    parser.add_argument(
         "--output",
         type=Path,
         metavar="FILE",
@@ -45,10 +48,11 @@ def calibrate_command(options: argparse.Namespace) -> int:
     """Calibrate a duck and return the exit code.
 
     Raises:
-        DuckError: a file, the port or the duck is not in order, or the bus was lost; nothing was written.
+        DuckError: a file, the port or the duck is not in order, or the bus was lost; the old file is as it
+            was.
     """
-    if options.check and (options.imu or options.joints is not None or options.output):
-        options.refuse("--check measures nothing anew; leave --joints, --imu and --output out")
+    if options.check and (options.imu or options.joints is not None or options.output or options.resume):
+        options.refuse("--check measures nothing anew; leave --joints, --imu, --output and --resume out")
     from firmware_bridge.drive.signals import StopSignals
 
     with StopSignals() as signals:  # from here on, for what is imported next takes its time

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,11 +40,14 @@ def port_of(options: argparse.Namespace, config: Config) -> str:
     """Return the port that the command line or the settings name, looking for it if that is `auto`.
 
     Raises:
+        ConfigError: the port's name is none, or the IMU's own.
         PortError: no port has a duck on it.
     """
     from firmware_bridge.config import AUTO
 
-    port = options.port or config.bus.port
+    port = config.bus.port if options.port is None else options.port
+    # As strict with what is typed as with what is in a file.
+    port = replace(config, bus=replace(config.bus, port=port)).bus.port
     if port != AUTO:
         return port
     from firmware_bridge.wire.find_port import find_port

@@ -18,8 +18,11 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
     "bmi088-i2c": ("i2c_bus", "address", "gyro_address"),
 }
 """The keys that say where an IMU of each kind is."""
-_FIRST_ADDRESS, _LAST_ADDRESS = 0x08, 0x77
-"""I2C addresses that a chip may have; the others are reserved by the I2C specification."""
+_ADDRESSES: Mapping[str, Mapping[str, tuple[int, int]]] = {
+    "bno055-i2c": {"address": (0x28, 0x29)},
+    "bmi088-i2c": {"address": (0x18, 0x19), "gyro_address": (0x68, 0x69)},
+}
+"""The I2C addresses that each chip can be wired for (data sheets: BNO055, 4.6; BMI088, 6.2)."""
 
 
 @dataclass(frozen=True)
@@ -44,26 +47,29 @@ class ImuConfig:
     gyro_address: int | None = None
 
     def __post_init__(self) -> None:
-        given = {"port": self.port, "i2c_bus": self.i2c_bus, **self._addresses()}
+        given = {
+            "port": self.port,
+            "i2c_bus": self.i2c_bus,
+            "address": self.address,
+            "gyro_address": self.gyro_address,
+        }
         for key, value in given.items():
             if value is not None and key not in _KEYS[self.kind]:
                 raise ConfigError(
                     f"{key} is {value!r}, but an IMU of kind {self.kind} has none; leave it out"
                 )
-        if "port" in _KEYS[self.kind] and not self.port:
+        if "port" in _KEYS[self.kind] and self.port is None:
             raise ConfigError(f'kind {self.kind} needs its port; name one, such as "/dev/ttyS0"')
+        if self.port is not None and not (self.port and self.port.isprintable()):
+            raise ConfigError(f'port is {self.port!r}; name a device such as "/dev/ttyS0"')
         if self.i2c_bus is not None and self.i2c_bus < 0:
             raise ConfigError(f"i2c_bus is {self.i2c_bus}; it must be 0 or more, 1 for /dev/i2c-1")
-        for key, address in self._addresses().items():
-            if address is not None and not _FIRST_ADDRESS <= address <= _LAST_ADDRESS:
-                raise ConfigError(
-                    f"{key} is {address:#x}; it must be in [{_FIRST_ADDRESS:#04x}, {_LAST_ADDRESS:#x}]"
-                )
+        for key, (low, high) in _ADDRESSES.get(self.kind, {}).items():
+            address = given[key]
+            if address is not None and address not in (low, high):
+                raise ConfigError(f"{key} is {address:#x}; the chip's is {low:#x} or {high:#x}")
 
     @property
     def on_bus(self) -> bool:
         """Whether the IMU is the board on the servo bus."""
         return self.kind == BOARD
-
-    def _addresses(self) -> dict[str, int | None]:
-        return {"address": self.address, "gyro_address": self.gyro_address}

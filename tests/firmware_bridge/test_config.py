@@ -76,8 +76,24 @@ def test_the_defaults_are_those_of_the_duck() -> None:
             "line 3: [imu] gyro_address is 104, but an IMU of kind bno055-i2c has none",
         ),
         (
+            '[imu]\nkind = "bno055-uart"\nport = "\\u0000"',
+            "line 3: [imu] port is '\\x00'; name a device such as",
+        ),
+        (
             '[imu]\nkind = "bmi088-i2c"\naddress = 0x80',
-            "line 3: [imu] address is 0x80; it must be in [0x08, 0x77]",
+            "line 3: [imu] address is 0x80; the chip's is 0x18 or 0x19",
+        ),
+        (
+            '[imu]\nkind = "bmi088-i2c"\ngyro_address = 0x19',  # where the accelerometer is
+            "line 3: [imu] gyro_address is 0x19; the chip's is 0x68 or 0x69",
+        ),
+        (
+            '[imu]\nkind = "bno055-i2c"\naddress = 0x68',
+            "line 3: [imu] address is 0x68; the chip's is 0x28 or 0x29",
+        ),
+        (
+            '[bus]\nport = "/dev/ttyS0"\n[imu]\nkind = "bno055-uart"\nport = "/dev/../dev/ttyS0"',
+            "line 5: [imu] port is '/dev/../dev/ttyS0', where [bus] port '/dev/ttyS0' has the servos;",
         ),
         ('[imu]\nkind = "bmi088-i2c"\ni2c_bus = -1', "line 3: [imu] i2c_bus is -1; it must be 0 or more"),
         ("[gains]\np_gain = 0", "line 2: [gains] p_gain is 0; it must be in [1, 16383]"),
@@ -98,6 +114,18 @@ def test_the_defaults_are_those_of_the_duck() -> None:
             "line 3: [gamepad] limp is BTN_TL",
         ),
         ("[calibration]\nfile = 3", "line 2: [calibration] file = 3; it must be a path in quotes"),
+        (
+            '[calibration]\nfile = ""',
+            'line 2: [calibration] file = ""; it must be a path in quotes, not empty',
+        ),
+        (
+            '[calibration]\nfile = "a\\u0000.toml"',
+            'line 2: [calibration] file = "a\\u0000.toml"; it must be a path in quotes, not empty',
+        ),
+        (
+            '[calibration]\nfile = "~no such user/a.toml"',
+            "line 2: [calibration] file is '~no such user/a.toml', and there is no such home folder",
+        ),
         ('[loop]\nrealtime = "yes"', 'line 2: [loop] realtime = "yes"; it must be true or false'),
         ("[bus]\nport = 'a'\nport = 'b'", "line 3: port is given a second time; keep one of the two"),
     ],
@@ -116,6 +144,29 @@ def test_a_calibration_file_is_found_beside_the_file_that_names_it(home: Path) -
     assert load_config(path).calibration.file == Path("/etc/ann.toml")
     path.write_text('[calibration]\nfile = "~/ann.toml"\n')
     assert load_config(path).calibration.file == home / "ann.toml"
+
+
+def test_a_link_to_the_servos_port_is_no_port_of_the_imus_own(home: Path) -> None:
+    (home / "serial0").symlink_to("/dev/ttyAMA0")
+    text = '[bus]\nport = "{}"\n[imu]\nkind = "bno055-uart"\nport = "{}"\n'
+    with pytest.raises(ConfigError, match=r"line 5: \[imu\] port is .*serial0', where \[bus\] port"):
+        parse(text.format("/dev/ttyAMA0", home / "serial0"))
+    assert parse(text.format("/dev/ttyAMA0", "/dev/ttyS0")).imu.port == "/dev/ttyS0"
+    assert parse(text.format("auto", home / "serial0")).bus.port == "auto"
+
+
+@pytest.mark.parametrize("command", ["calibrate", "doctor", "bench", "run"])
+def test_a_port_that_is_typed_is_as_strictly_read_as_one_in_a_file(
+    command: str, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = home / "duck.toml"
+    path.write_text('[imu]\nkind = "bno055-uart"\nport = "/dev/ttyS0"\n')
+    assert main([command, "--config", str(path), "--port", ""]) == 1
+    assert "port is ''; name a device" in capsys.readouterr().err
+    assert main([command, "--config", str(path), "--port", "/dev/ttyS0"]) == 1
+    assert (
+        "[imu] port is '/dev/ttyS0', where [bus] port '/dev/ttyS0' has the servos" in capsys.readouterr().err
+    )
 
 
 def test_the_file_that_is_named_counts_before_the_environments_and_that_before_homes(home: Path) -> None:

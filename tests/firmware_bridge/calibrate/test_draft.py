@@ -9,8 +9,10 @@ from hardware.calibration import IMU_BOARD_MOUNTING, Calibration
 OLD = Calibration((0.1,) * 14, (1.0, 0.0, 0.0, 0.0), (0.01, 0.0, 0.0))
 
 
-def fit(quaternion: tuple[float, float, float, float], residual: float = 0.0) -> MountingFit:
-    return MountingFit(quaternion, (residual, residual, residual), (1.5, 1.5))
+def mounted(quaternion: tuple[float, float, float, float], residual: float = 0.0) -> Draft:
+    draft = Draft(OLD)
+    draft.mount(MountingFit(quaternion, (residual, residual, residual), (1.5, 1.5)))
+    return draft
 
 
 def test_what_was_not_measured_stays() -> None:
@@ -21,10 +23,18 @@ def test_what_was_not_measured_stays() -> None:
 
 
 def test_mounting_and_bias_are_taken_over_alone_or_together() -> None:
-    only_mounting = Draft(OLD, fit=fit(IMU_BOARD_MOUNTING)).calibration()
+    only_mounting = mounted(IMU_BOARD_MOUNTING).calibration()
     assert only_mounting == Calibration(OLD.joint_offsets, IMU_BOARD_MOUNTING, OLD.gyro_bias)
     only_bias = Draft(OLD, bias=(0.0, 0.0, 0.0)).calibration()
     assert only_bias == Calibration(OLD.joint_offsets, OLD.imu_mounting, (0.0, 0.0, 0.0))
+
+
+def test_what_an_earlier_run_measured_counts_as_measured() -> None:
+    draft = Draft(OLD)
+    draft.take(Calibration((*[0.1] * 4, -0.2, *[0.1] * 9), OLD.imu_mounting, (0.0, 0.02, 0.0)))
+    assert draft == Draft(OLD, {"left_ankle": -0.2}, bias=(0.0, 0.02, 0.0))
+    draft.take(Calibration(OLD.joint_offsets, IMU_BOARD_MOUNTING, OLD.gyro_bias))
+    assert draft == Draft(OLD, {}, IMU_BOARD_MOUNTING)
 
 
 def test_the_table_shows_old_beside_new() -> None:
@@ -38,8 +48,8 @@ def test_the_table_shows_old_beside_new() -> None:
     ("draft", "doubt"),
     [
         (Draft(OLD, {"left_knee": 0.26}), "left_knee is off by +0.26 rad; a tooth of its horn is 0.27 rad"),
-        (Draft(OLD, fit=fit(IMU_BOARD_MOUNTING)), "the IMU would sit in another way than before"),
-        (Draft(OLD, fit=fit((1.0, 0.0, 0.0, 0.0), 0.05)), "the tips were not square to each other"),
+        (mounted(IMU_BOARD_MOUNTING), "the IMU would sit in another way than before"),
+        (mounted((1.0, 0.0, 0.0, 0.0), 0.05), "the tips were not square to each other"),
         (Draft(OLD, bias=(0.0, -0.06, 0.0)), "the bias is larger than data sheets allow"),
     ],
 )
@@ -48,6 +58,7 @@ def test_numbers_to_look_at_again_are_named(draft: Draft, doubt: str) -> None:
 
 
 def test_usual_numbers_raise_no_doubt() -> None:
-    draft = Draft(OLD, {"left_knee": 0.05}, fit((1.0, 0.0, 0.0, 0.0), 0.005), (0.01, 0.0, 0.0))
+    draft = mounted((1.0, 0.0, 0.0, 0.0), 0.005)
+    draft.offsets, draft.bias = {"left_knee": 0.05}, (0.01, 0.0, 0.0)
     assert not any("look again" in remark for remark in draft.remarks())
     assert "tipped 86 degrees forward and 86 to the left" in draft.remarks()

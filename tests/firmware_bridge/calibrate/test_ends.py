@@ -85,7 +85,7 @@ def test_ctrl_c_leaves_a_limp_duck_and_the_old_file(
     assert duck.torque.sum() == 1
     calibrate.press("\x03")
     assert calibrate.finish() == 130
-    assert "stopped: SIGINT received; nothing was written, and every servo is limp" in calibrate.shown
+    assert "stopped: SIGINT received; the old file is as it was, and every servo is limp" in calibrate.shown
     assert limp(duck) and load_calibration(old) == OLD
 
 
@@ -160,7 +160,7 @@ def test_a_script_measures_one_joint_and_leaves_the_rest_as_it_was(
 def test_a_script_that_ends_early_writes_nothing(scripted: Callable[..., Any], old: Path) -> None:
     done = scripted("\n\n", "--joints", "left_knee")
     assert done.returncode == 1 and load_calibration(old) == OLD
-    assert "stopped: the keys' input ended; nothing was written" in done.stderr
+    assert "stopped: the keys' input ended; the old file is as it was" in done.stderr
 
 
 def test_back_and_again_and_skip_find_their_way(
@@ -193,6 +193,8 @@ def test_nothing_measured_is_nothing_written(scripted: Callable[..., Any], place
         (["--joints", "left_elbow"], "no joint is called left_elbow; the joints are left_hip_yaw, "),
         (["--output", "/dev/null"], "cannot write /dev/null: it is no file"),
         (["--output", "/proc/nowhere/a.toml"], "cannot make the folder /proc/nowhere"),
+        (["--output", "/proc/a.toml"], "cannot write into /proc"),
+        (["--resume"], "calibration.unfinished.toml to go on with; leave --resume out"),
         (["--config", "/no/duck.toml"], "/no/duck.toml is not a file"),
     ],
 )

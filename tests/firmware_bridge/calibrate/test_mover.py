@@ -11,7 +11,7 @@ from firmware_bridge.wire import registers
 from firmware_bridge.wire.bus import Bus
 from firmware_bridge.wire.protocol import Instruction
 from hardware import servo
-from hardware.errors import BusError, CalibrationError, DeviceError
+from hardware.errors import BusError, BusTimeoutError, CalibrationError, DeviceError
 from hardware.joints import JOINTS
 
 YAW = JOINTS[0]
@@ -182,3 +182,55 @@ def test_a_servo_that_refuses_to_be_watched_is_not_driven(
     assert not hip.torque and mover.held  # held as far as anyone knows, so that it is let go
     mover.release()
     assert not mover.held
+
+
+class Deaf:
+    """Keeps a servo from acknowledging, so often, what is written to an address; what it is told it does."""
+
+    def __init__(self, wire_port: Any, address: int, times: int) -> None:
+        self._write, self._address, self.left = wire_port.write, address, times
+        self._port = wire_port
+
+    def __call__(self, data: bytes) -> None:
+        before = len(self._port.sent)
+        self._write(data)
+        packet = self._port.sent[before]
+        if packet.instruction == Instruction.WRITE and packet.parameters[0] == self._address and self.left:
+            self.left -= 1
+            self._port.waiting.clear()
+
+
+def test_a_hold_that_is_not_acknowledged_ends_limp_and_may_be_tried_again(
+    mover: JointMover, hip: Any, wire_port: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wire_port, "write", Deaf(wire_port, 64, 2))  # torque_enable, which the bus asks twice
+    with pytest.raises(BusTimeoutError, match="torque_enable"):
+        mover.hold()
+    assert not hip.torque and not mover.held
+    assert hip.peek(registers.POSITION_P_GAIN) == 400 and hip.peek(registers.BUS_WATCHDOG) == 0
+    mover.hold()
+    assert hip.torque and mover.held
+
+
+@pytest.mark.parametrize("address", [64, 80, 98, 100])  # torque, gains, watchdog, goal PWM
+def test_a_release_that_loses_answers_still_gives_everything_back(
+    mover: JointMover, hip: Any, wire_port: Any, monkeypatch: pytest.MonkeyPatch, address: int
+) -> None:
+    mover.hold()
+    monkeypatch.setattr(wire_port, "write", Deaf(wire_port, address, 4))
+    mover.release()
+    assert not hip.torque and not mover.held
+    assert hip.peek(registers.POSITION_P_GAIN) == 400 and hip.peek(registers.GOAL_PWM) == 885
+    assert hip.peek(registers.BUS_WATCHDOG) == 0
+
+
+def test_a_limp_joint_that_does_not_take_its_gains_back_is_told(
+    mover: JointMover, hip: Any, wire_port: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mover.hold()
+    monkeypatch.setattr(wire_port, "write", Deaf(wire_port, 80, 1000))
+    with pytest.raises(
+        DeviceError, match=r"left_hip_yaw \(id 20\) is limp, but does not take its former gains"
+    ):
+        mover.release()
+    assert not hip.torque

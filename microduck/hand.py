@@ -41,19 +41,20 @@ class Hand:
         self.grip = Grip.HELD
         body.hold()
 
-    def update(self, torque: np.ndarray, goals: np.ndarray) -> Grip | None:
+    def update(self, torque: np.ndarray, goals: np.ndarray, lasts: float = STEP_S) -> Grip | None:
         """Hold, let go or pick up.
 
         Args:
             torque: whether each servo has torque, (14,) bool.
             goals: goal positions, (14,) [rad].
+            lasts: the time that the physics step takes [s].
 
         Returns:
             The new grip when it changed, else None.
         """
         if self.grip is Grip.HELD:
             return self._let_go() if self._steps(torque, goals) else None
-        self._limp_s = 0.0 if torque.any() else self._limp_s + STEP_S
+        self._limp_s = 0.0 if torque.any() else self._limp_s + lasts
         return self._pick_up() if self._limp_s >= PICK_UP_S else None
 
     def _steps(self, torque: np.ndarray, goals: np.ndarray) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
 
 import mujoco
 import numpy as np
@@ -15,17 +16,19 @@ from microduck.physics.model import load_model
 from microduck.physics.model_parts import STAND_KEY
 from microduck.physics.options import PhysicsOptions
 from microduck.physics.servo_bank import ServoBank
-from microduck.physics.servo_model import past_commands
+from microduck.physics.servo_model import MAX_DELAY_S, past_commands
 from microduck.physics.single import SingleModel
 from microduck.physics.xl330_bank import make_servos
 
 STEP_S = 0.005
 """Physics step [s]. The one policies are trained with: a virtual duck differs from training by its bus alone.
-A goal waits 2.5 ms for the next step on average, about as long as a real servo's 1 kHz loop and wire take."""
+A step that a read ends is shorter; see `microduck.live_duck`."""
 HELD_ABOVE_M = 0.02
 """How much higher than it stands a hand holds the duck [m], so that its soles hang clear of the floor."""
 _HAND_INERTIA = 1e6
 """Inertia that a hand adds to the trunk [kg, kg m2]: joints move as on a fixed base, the trunk not at all."""
+_ROUNDING = 1e-6
+"""Part of a step by which a whole number of them may be off."""
 _ONLY = torch.tensor([0])
 
 
@@ -37,7 +40,7 @@ class BodyOptions:
         actuator: "position" for the servo that policies are trained with by default, or "xl330".
         voltage: of the battery without load [V].
         sag: voltage lost for each newton metre of all servos together [V/(N m)].
-        delay: time from a goal to its effect, besides what the bus takes [s].
+        delay: time from a goal to its effect, besides what the bus takes [s]; whole steps, rounded up.
         friction_scale: factor of the friction that does not depend on speed.
         gain_scale: factor of the stiffness that a value of the P register gives.
 
@@ -82,8 +85,9 @@ class VirtualBody:
         self.data.history[past_commands(self.model)] = self.position[:, None]
         self.fields = SingleModel(self.model, self.data)
         self._servos = make_servos(self.fields, physics)
-        for name in ("voltage", "sag", "delay", "friction_scale"):
+        for name in ("voltage", "sag", "friction_scale"):
             getattr(self._servos, name)[:] = getattr(options, name)
+        self._servos.delay[:] = _age_of_command(options.delay)
         self._servos.apply(_ONLY)
         self.set_servos(np.zeros(NUM_JOINTS, bool), self.position, np.zeros(NUM_JOINTS))
         mujoco.mj_forward(self.model, self.data)
@@ -109,8 +113,9 @@ class VirtualBody:
         # What a limp servo hears is forgotten when it gets torque.
         self.data.ctrl[:] = np.where(torque, goals, self.position)
 
-    def step(self) -> None:
-        """Let `STEP_S` pass."""
+    def step(self, lasts: float = STEP_S) -> None:
+        """Let a time [s] pass."""
+        self.model.opt.timestep = lasts
         mujoco.mj_step(self.model, self.data)
         self._servos.feel()
         self._pin()
@@ -180,3 +185,13 @@ class VirtualBody:
         """Angle between the trunk's z axis and the vertical [rad]."""
         gravity = rotations.projected_gravity(self.orientation)
         return float(np.arccos(np.clip(-gravity[2], -1.0, 1.0)))
+
+
+def _age_of_command(delay: float) -> float:
+    """Return how old a command must be to take effect after whole steps of about `STEP_S` [s].
+
+    Half a step less than the delay: else a step that lasts a little less would add a whole one to it.
+    """
+    if not 0 < delay <= MAX_DELAY_S:
+        return delay  # none, or one that is refused
+    return STEP_S * (ceil(delay / STEP_S - _ROUNDING) - 0.5)

@@ -9,17 +9,19 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
-from math import isfinite
+from math import acos, degrees, isfinite
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 
-from firmware_bridge.drive.clock import Ticker
+from firmware_bridge.drive.limits import Limits
 from firmware_bridge.emulator.duck import EmulatedDuck
+from firmware_bridge.wire.protocol import Packet
 from hardware.contract import CONTROL_PERIOD_S
 from hardware.errors import ConfigError
 from microduck.hand import Grip, Hand
+from microduck.live_duck import LiveDuck
 from microduck.physics.model import load_model
 from microduck.randomization.body_senses import BodySenses, TwinSenses
 from microduck.randomization.twin import Twin
@@ -33,17 +35,24 @@ TEMPERATURE = 30.0
 """What every servo reports [deg C]; heat is not simulated."""
 FILM_S = 60.0
 """Longest part of a run that is filmed [s]."""
+TIPPING_TILT = acos(-Limits().tip_gravity_z)
+"""Lean at the end of a run [rad] that does not pass for standing: beyond it, robots see a fall under way."""
 _FILM_EVERY = 2
 """Poses per picture: 25 pictures a second look smooth and take half the time to draw in software."""
-_STEPS_PER_SAMPLE = round(CONTROL_PERIOD_S / STEP_S)
-_MOST_CATCH_UP = 40
-"""Steps made up for after a pause of the machine; time beyond is lost, not replayed as a burst."""
+_TICKS_PER_PICTURE = round(CONTROL_PERIOD_S / STEP_S)
+_ROUNDING_S = 1e-6
 
 Notify = Callable[[str], None]
 
 
 class Bus(Protocol):
-    """What the virtual duck needs of the emulated bus; see `EmulatedDuck`."""
+    """What the virtual duck needs of the emulated bus; see `EmulatedDuck`.
+
+    Attributes:
+        on_packet: called with each packet before it is dealt with.
+    """
+
+    on_packet: Callable[[Packet], None]
 
     @property
     def torque(self) -> np.ndarray:
@@ -127,17 +136,26 @@ class VirtualDuck:
         self._senses = senses or BodySenses(body)
         self._hand = Hand(body)
         self._recorder: RunRecorder | None = None
-        self._steps = 0  # in the current run
+        self._stiff = np.zeros_like(bus.torque)
+        self._sample_s = 0.0  # when the current run is sampled next
         self.reports: list[RunReport] = []
         self.film: list[np.ndarray] = []
         bus.set_state(body.position, temperature=TEMPERATURE)
         self._publish()
 
-    def step(self) -> None:
-        """Let one physics step pass: goals in, motion out."""
+    def step(self, lasts: float = STEP_S, mean_goals: np.ndarray | None = None) -> None:
+        """Let one physics step pass: goals in, motion out.
+
+        Args:
+            lasts: the time it takes [s].
+            mean_goals: the goals on average over it, (14,) [rad]; when omitted, the bus's own.
+        """
         torque, goals = self._bus.torque, self._bus.goals
-        self._body.set_servos(torque, self._senses.goals(goals), self._bus.p_gains)
-        grip = self._hand.update(torque, goals)
+        # What was asked of a servo before it got torque means nothing.
+        mean = goals if mean_goals is None else np.where(torque & self._stiff, mean_goals, goals)
+        self._stiff = torque
+        self._body.set_servos(torque, self._senses.goals(mean), self._bus.p_gains)
+        grip = self._hand.update(torque, goals, lasts)
         if grip is Grip.LET_GO:
             self._start_run()
         elif grip is Grip.HELD:
@@ -145,29 +163,29 @@ class VirtualDuck:
         sits = told_to_sit(goals)
         if sits or not torque.any():
             self.end_run(sits)
-        self._body.step()
+        self._body.step(lasts)
         self._record()
         self._publish()
 
     def run(self, seconds: float | None, stop: Callable[[], bool], viewer: Viewer | None = None) -> None:
-        """Step in real time.
+        """Live in real time.
 
         Args:
             seconds: time until the return [s]; None until stopped.
             stop: asked at every tick whether to stop.
             viewer: shown the duck; closing it stops.
         """
-        ticker = Ticker(STEP_S)
-        left = None if seconds is None else round(seconds / STEP_S)
-        while not stop() and (viewer is None or viewer.open) and (left is None or left > 0):
-            steps = 1 + min(ticker.wait(), _MOST_CATCH_UP)
-            with viewer.lock() if viewer else nullcontext():
-                for _ in range(steps):
-                    self.step()
-            if left is not None:
-                left -= steps
-            if viewer is not None and ticker.ticks % _STEPS_PER_SAMPLE == 0:
+        live = LiveDuck(self, self._bus, guard=viewer.lock if viewer else nullcontext)
+
+        def over() -> bool:
+            return stop() or (viewer is not None and not viewer.open)
+
+        def show(tick: int) -> None:
+            if viewer is not None and tick % _TICKS_PER_PICTURE == 0:
                 viewer.show()
+
+        self._bus.on_packet = live.hear
+        live.run(seconds, over, show)
         self.end_run()
 
     def end_run(self, sat: bool = False) -> None:
@@ -181,26 +199,32 @@ class VirtualDuck:
         report = self._recorder.report(sat)
         self._recorder = None
         self.reports.append(report)
-        outcome = "fell" if report.fell else "did not fall"
         self._notify(
-            f"run {len(self.reports)}: {report.seconds:.1f} s, {report.path_m:.2f} m of path, {outcome}"
+            f"run {len(self.reports)}: {report.seconds:.1f} s, {report.path_m:.2f} m of path, "
+            f"{self._outcome(report, sat)}"
         )
         if self._report is not None:
             save_reports(self._report, self.reports)
+
+    def _outcome(self, report: RunReport, sat: bool) -> str:
+        if report.fell:
+            return "fell"
+        tips = not sat and self._body.tilt > TIPPING_TILT
+        return f"leaned by {degrees(self._body.tilt):.0f} degrees at its end" if tips else "did not fall"
 
     def _start_run(self) -> None:
         self._notify("the hand lets go")
         self._recorder = RunRecorder(self._body)
         self._recorder.sample()
-        self._steps = 0
+        self._sample_s = self._body.data.time + CONTROL_PERIOD_S
         self.film = [self._body.data.qpos.copy()]
 
     def _record(self) -> None:
         if self._recorder is None:
             return
         self._recorder.watch()
-        self._steps += 1
-        if self._steps % _STEPS_PER_SAMPLE == 0:
+        if self._body.data.time > self._sample_s - _ROUNDING_S:
+            self._sample_s += CONTROL_PERIOD_S
             self._recorder.sample()
             if len(self.film) <= FILM_S / CONTROL_PERIOD_S:
                 self.film.append(self._body.data.qpos.copy())

@@ -51,6 +51,8 @@ class EmulatedDuck:
             that this class takes and gives are those of the joints.
 
     Attributes:
+        on_packet: told each packet before it is dealt with, by the thread that answers; a simulator brings
+            the servos' state up to date there.
         imu_board: the IMU board.
         line: the bus's far end.
         port: path of the port to connect to.
@@ -77,6 +79,7 @@ class EmulatedDuck:
         self._followed_until = clock()
         self._wire_clock = WireClock()
         self._free_at = clock()
+        self.on_packet: Callable[[Packet], None] = lambda packet: None
         self.line = Line(self._answer, clock, threaded)
         self.port = self.line.port
 
@@ -211,6 +214,7 @@ class EmulatedDuck:
             injector.advance()
 
     def _answer(self, packet: Packet, baud: int | None) -> list[Arrival]:
+        self.on_packet(packet)  # outside of the lock, which a simulator takes in a lock of its own
         with self._lock:
             self._advance()
             if baud is None:

@@ -30,7 +30,7 @@ def replay(
 
     Args:
         log: recorded by `duck run --record`.
-        out: folder for gap.html, gap.json and twin.toml; else one beside the log, by its name.
+        out: folder for gap.html, gap.json and twin.toml; else one beside the log, by its name and the twin's.
         twin: TOML file of the duck to compare with; else the modelled one.
         actuator: servos of the simulated duck; auto takes the kind that comes nearer.
     """
@@ -39,27 +39,37 @@ def replay(
     from microduck.replay.document import Source
     from microduck.replay.study import ReplayOptions, study
     from microduck.replay.verdict import judge
-    from microduck.replay.write import write
-    from microduck.report.write import check_writable
+    from microduck.replay.write import folder_for, write
 
     options = ReplayOptions(actuator, load_twin(twin) if twin else None)
     recorded = read_log(log)
-    target = out or log.with_name(f"{log.name.split('.')[0]}-gap")
-    check_writable(target)
+    target = out or _beside(log, twin)
     if recorded.problem:
         console.print(f"the log is not whole: {escape(recorded.problem)}", soft_wrap=True)
-    with Bar("replaying", 1.0) as bar:
-        found = study(recorded, options, bar.show)
-        bar.show(1.0)
-    verdict = judge(found)
-    made = datetime.now(UTC).isoformat(timespec="seconds")
-    source = Source(log.name, shlex.join(["microduck", *sys.argv[1:]]), made)
-    write(target, source, recorded, found, verdict)
+    with folder_for(target, twin):
+        with Bar("replaying", 1.0) as bar:
+            found = study(recorded, options, bar.show)
+            bar.show(1.0)
+        verdict = judge(found)
+        made = datetime.now(UTC).isoformat(timespec="seconds")
+        source = Source(_text(log.name), _text(shlex.join(["microduck", *sys.argv[1:]])), made)
+        write(target, source, recorded, found, verdict)
     console.print(_table(found))
     console.print(f"[bold]{escape(verdict.title)}[/]", soft_wrap=True)
     for sentence in verdict.sentences:
         console.print(escape(sentence), soft_wrap=True)
-    console.print(f"{PAGE_FILE}, {GAP_FILE} and {TWIN_FILE} -> {escape(str(target))}", soft_wrap=True)
+    console.print(f"{PAGE_FILE}, {GAP_FILE} and {TWIN_FILE} -> {escape(_text(str(target)))}", soft_wrap=True)
+
+
+def _beside(log: Path, twin: Path | None) -> Path:
+    """Return the folder for what comes out, beside the log."""
+    name = log.name.removesuffix(".part").removesuffix(".tdz")
+    return log.with_name(f"{name}-gap-{twin.stem}" if twin else f"{name}-gap")
+
+
+def _text(name: str) -> str:
+    """Return a name as text; it may hold bytes that are none."""
+    return name.encode(errors="backslashreplace").decode()
 
 
 def _table(found: Study) -> Table:

@@ -91,8 +91,8 @@ def _age(place: int, parameter: str, name: str) -> Cause:
 
 
 CAUSES: tuple[Cause, ...] = (
-    # The robot's loop is allowed for. A virtual duck looks at its goals once in 5 ms and tells where it was
-    # up to 5 ms ago; a servo's own loop takes a millisecond.
+    # The robot's loop is allowed for, but not where in a read a servo measures, nor how long a target waits
+    # in an adapter, which may take a few milliseconds; a servo's own loop takes one.
     Cause(
         "delay of the servos",
         "delay",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from math import isfinite
 from typing import Any
 
 from firmware_bridge.recording import Log
@@ -39,7 +40,7 @@ def as_text(source: Source, log: Log, study: Study, verdict: Verdict) -> str:
         "kind": KIND,
         "schema": SCHEMA,
         **asdict(source),
-        "recording": {name: log.meta.get(name) for name in _FROM_LOG},
+        "recording": {name: _told(log.meta.get(name)) for name in _FROM_LOG},
         "problem": log.problem,
         "replayed_s": round(study.driven.seconds, 2),
         "left_out_ticks": dict(study.driven.left_out),
@@ -59,6 +60,12 @@ def as_text(source: Source, log: Log, study: Study, verdict: Verdict) -> str:
         "gap_left": asdict(after),
     }
     return json.dumps(data, indent=1, allow_nan=False) + "\n"
+
+
+def _told(value: object) -> object:
+    """Return what a log's description says, if it is of a kind that it may be."""
+    is_told = isinstance(value, str | int) or (isinstance(value, float) and isfinite(value))
+    return value if is_told else None
 
 
 def _finding(finding: Finding) -> dict[str, Any]:

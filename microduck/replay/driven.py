@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import pi
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from firmware_bridge.drive.modes import Mode
 from firmware_bridge.recording import Log
 from hardware.contract import CONTROL_PERIOD_S
 from hardware.errors import ArchiveError, ContractError
+from microduck.replay.moments import measured_s, written_s
 
 SIGNALS = {"position": 14, "velocity": 14, "angular_velocity": 3, "gravity": 3}
 """Arrays of a log that are compared with the simulator's, side by side, and their widths."""
@@ -23,14 +25,20 @@ LEAST_S = 2.0
 MOST_BRIDGED = 5
 """Most periods between two ticks that are bridged; the servos held their target, and nobody measured."""
 MOST_OFF_S = 0.005
-"""Most by which a tick may come off the beat of the one before [s]: a physics step, finer than which a replay
-does not look. Where a busy machine plays the duck, many ticks do."""
+"""Most by which a tick may come off the beat of the one before [s]: four simulated steps lie between two
+measurements, and much longer ones are no longer those that policies are trained with."""
 PERIOD_TOLERANCE = 0.1
 """By what part the time between ticks may differ from the contract's period."""
-_HELD, _LIMP, _SILENT, _SHORT = (
+_MOST = {"applied": 2 * pi, "position": 2 * pi, "velocity": 100.0, "angular_velocity": 100.0, "gravity": 1.1}
+"""Largest numbers that are believed: a servo's turn and one of a joint's offset, several times the speed of
+an XL330 and of an IMU's range [rad, rad, rad/s, rad/s, 1]."""
+_LEAST_GRAVITY = 0.9
+"""Shortest direction of gravity that is believed; it is a unit vector."""
+_HELD, _LIMP, _SILENT, _STRANGE, _SHORT = (
     "rising or sitting down, where a hand may hold the duck",
     "limp, or nothing was written",
     "without a measurement",
+    "with numbers that no duck measures or is told",
     f"in a stretch of less than {LEAST_S:g} s between ticks that are late, missing or left out",
 )
 
@@ -40,13 +48,15 @@ class Stretch:
     """A stretch on a grid of control periods, without a gap.
 
     Attributes:
-        start_s: time of its first tick since the log's first [s].
+        measured_s: when it was measured, since the log's first tick, (n,) [s].
+        written_s: when the target was on the bus, likewise; never falls.
         targets: what was written, held where a tick is missing, (n, 14) [rad].
         measured: the `SIGNALS` side by side, measured just before the target was written, (n, WIDTH).
         seen: whether there is a fresh measurement, (n,) bool.
     """
 
-    start_s: float
+    measured_s: np.ndarray
+    written_s: np.ndarray
     targets: np.ndarray
     measured: np.ndarray
     seen: np.ndarray
@@ -82,7 +92,7 @@ def find_driven(log: Log) -> Driven:
     _check_period(log)
     why = _why_not(log)
     usable = why == ""
-    periods = log.arrays["periods"][1:]
+    periods = np.maximum(log.arrays["periods"][1:], 1)
     on_beat = np.abs(np.diff(log.arrays["time"]) - CONTROL_PERIOD_S * periods) <= MOST_OFF_S
     joined = usable[1:] & usable[:-1] & (periods <= MOST_BRIDGED) & on_beat
     ends = np.flatnonzero(~joined) + 1
@@ -120,7 +130,11 @@ def _why_not(log: Log) -> np.ndarray:
     silent = ~np.logical_and.reduce([np.isfinite(arrays[name]).all(axis=1) for name in SIGNALS])
     stands = np.isin(log.names("mode"), DRIVEN)
     limp = ~np.isfinite(arrays["applied"]).all(axis=1)
-    return np.select([limp, ~stands, silent], [_LIMP, _HELD, _SILENT], "").astype(object)
+    strange = np.linalg.norm(arrays["gravity"].astype(np.float64), axis=1) < _LEAST_GRAVITY
+    for name, most in _MOST.items():
+        strange |= (np.abs(arrays[name]) > most).any(axis=1)
+    reasons = [_LIMP, _HELD, _SILENT, _STRANGE]
+    return np.select([limp, ~stands, silent, strange], reasons, "").astype(object)
 
 
 def _on_grid(log: Log, place: np.ndarray) -> Stretch:
@@ -133,7 +147,13 @@ def _on_grid(log: Log, place: np.ndarray) -> Stretch:
     fresh = np.zeros(len(rows), bool)
     fresh[slot] = arrays["fresh"][place]
     measured = np.concatenate([arrays[name][rows] for name in SIGNALS], axis=1).astype(np.float64)
-    return Stretch(float(log.seconds[place[0]]), arrays["applied"][rows].astype(np.float64), measured, fresh)
+    return Stretch(
+        measured_s=np.interp(np.arange(len(rows)), slot, measured_s(log)[place]),
+        written_s=np.maximum.accumulate(written_s(log)[rows]),
+        targets=arrays["applied"][rows].astype(np.float64),
+        measured=measured,
+        seen=fresh,
+    )
 
 
 def _nothing(log: Log, left_out: Mapping[str, int]) -> str:

@@ -32,12 +32,10 @@ class Servos:
     Attributes:
         actuator: one of `microduck.physics.options.ACTUATORS`.
         p_gain: position P register.
-        loop_s: time the robot's loop took from a measurement to the target it led to [s].
     """
 
     actuator: str = "position"
     p_gain: float = float(servo.POSITION_P_GAIN)
-    loop_s: float = 0.0
 
 
 class Flock:
@@ -54,6 +52,7 @@ class Flock:
         self._physics = physics = NativePhysics(len(values), options)
         physics.substeps = 1  # a delayed target takes force between two control periods
         self._geoms = physics.derived("geom_xpos"), physics.derived("geom_xmat")
+        self._lasts = physics.expand("opt.timestep")
         nominal = torch.tensor(Twin().numbers(), dtype=torch.float64)
         varied = [name for name, place in PLACES.items() if bool((values != nominal)[:, place].any())]
         ModelFields(physics, varied).write(self._ids, values_by_name)
@@ -129,8 +128,14 @@ class Flock:
         qpos[:, 3:7] = turned
         qvel[:, 3:6] += rate
 
-    def step(self, shown: Tensor) -> None:
-        """Let `STEP_S` pass with servos that go where the encoders show `shown`, (n, 14) [rad]."""
+    def step(self, shown: Tensor, lasts: Tensor) -> None:
+        """Let a time of each duck's own pass, one physics step.
+
+        Args:
+            shown: where the encoders show that the servos go, (n, 14) [rad].
+            lasts: the time, (n,) [s].
+        """
+        self._lasts.copy_(lasts.reshape(self._lasts.shape))
         self._physics.step(shown - self._offset)
 
     def _look(self, pose: Tensor, speeds: Tensor) -> tuple[Tensor, Tensor]:

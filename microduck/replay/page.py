@@ -102,8 +102,9 @@ def _method(source: Source, log: Log, study: Study) -> Iterator[str]:
         f"first {WARM_UP} do not count. In each its trunk was led after the IMU by {LED:g} of the difference."
     )
     yield (
-        f"The robot's loop takes {1e3 * servos.loop_s:.1f} ms from a measurement to the target it leads to; "
-        "the simulated servos wait as long, so that it is no part of the gap."
+        f"The robot's loop took {1e3 * study.windows.loop_s:.1f} ms from a measurement to the target it led "
+        "to. Simulated ducks are measured when the robot was, and hear each target when it did, so that "
+        "neither this nor a loop off the beat is part of the gap."
     )
     for name, size in study.others.items():
         yield f"With servos of the kind {name} the gap would be {size:.2f} at best, with at most one cause."

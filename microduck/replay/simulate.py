@@ -16,14 +16,17 @@ from hardware.contract import CONTROL_PERIOD_S
 from microduck.randomization.parameters import named
 from microduck.replay.driven import SIGNALS
 from microduck.replay.flock import Flock, Servos, to_trunk
-from microduck.replay.windows import LENGTH, PAST, Windows
+from microduck.replay.windows import LENGTH, Windows
 from microduck.virtual_body import STEP_S
 
 LED = 0.5
 """Part of the trunk's difference that is taken back in every period; all of it would pass on sensor noise."""
 MOST_DUCKS = 1200
 """Ducks that are simulated at once; more need memory and are no faster."""
-_STEPS = round(CONTROL_PERIOD_S / STEP_S)
+STEPS = round(CONTROL_PERIOD_S / STEP_S)
+"""Physics steps from one measurement to the next, however far they are apart."""
+MOST_TOLD = 1e3
+"""What a simulated duck that burst tells, in every unit: far from all that is measured, and a number."""
 _PLACES = dict(zip(SIGNALS, torch.arange(sum(SIGNALS.values())).split(list(SIGNALS.values())), strict=True))
 _RATE, _GRAVITY = (_PLACES[name].tolist() for name in ("angular_velocity", "gravity"))
 
@@ -57,36 +60,43 @@ def _together(windows: Windows, some: Tensor, ducks: Tensor, servos: Servos, wor
     flock = Flock(values, servos)
     position, velocity, rate, gravity = (measured[:, 0, places] for places in _PLACES.values())
     flock.begin(position, velocity, to_trunk(values, rate), to_trunk(values, gravity))
-    follow = _Follow(targets, named(values)["delay"] + servos.loop_s)
+    times = windows.time[row]
+    follow = _Follow(targets, windows.written[row] + named(values)["delay"][:, None])
     told = torch.empty(len(row), LENGTH, measured.shape[-1])
     for period in range(LENGTH):
-        now = flock.tell()
+        now = flock.tell().nan_to_num(nan=MOST_TOLD).clamp(-MOST_TOLD, MOST_TOLD)
         told[:, period] = now
         off = (measured[:, period] - now) * (LED * seen[:, period, None])
         flock.guide(to_trunk(values, off[:, _RATE]), to_trunk(values, off[:, _GRAVITY]))
-        for step in range(period * _STEPS, (period + 1) * _STEPS):
-            flock.step(follow(step))
+        if period + 1 < LENGTH:
+            lasts = (times[:, period + 1] - times[:, period]) / STEPS
+            for step in range(STEPS):
+                begin = times[:, period] + step * lasts
+                flock.step(follow(begin, begin + lasts), lasts)
         worked(len(row))
     return told.unflatten(0, (len(some), count))
 
 
 class _Follow:
-    """Gives the targets that late servos follow.
+    """Gives the targets that servos follow.
 
     Args:
-        targets: one for each period, `PAST` before the first, (n, PAST + LENGTH, 14) [rad].
-        delay: of each duck, (n,) [s].
+        targets: in their order, (n, k, 14) [rad].
+        since: when each takes force, (n, k) [s]; never falls.
     """
 
-    def __init__(self, targets: Tensor, delay: Tensor) -> None:
-        self._targets, self._rows = targets, torch.arange(len(targets))
-        self._steps = (delay / STEP_S).floor().long()
-        self._part = (delay / STEP_S - self._steps).unsqueeze(-1)
+    def __init__(self, targets: Tensor, since: Tensor) -> None:
+        self._targets, self._since, self._rows = targets, since.contiguous(), torch.arange(len(targets))
 
-    def __call__(self, step: int) -> Tensor:
-        """Return the targets (n, 14) of a physics step; one that comes within it counts in part."""
-        return torch.lerp(self._in_step(step), self._in_step(step - 1), self._part)
+    def __call__(self, begin: Tensor, end: Tensor) -> Tensor:
+        """Return the targets (n, 14) of a physics step; one that comes within it counts in part.
 
-    def _in_step(self, step: int) -> Tensor:
-        period = torch.div(step - self._steps, _STEPS, rounding_mode="floor") + PAST
-        return self._targets[self._rows, period.clamp(min=0)]
+        Args:
+            begin: of the step, (n,) [s].
+            end: of the step, (n,) [s].
+        """
+        newest = torch.searchsorted(self._since, end.unsqueeze(-1)).squeeze(-1) - 1
+        newest, before = newest.clamp(min=0), (newest - 1).clamp(min=0)
+        part = ((end - self._since[self._rows, newest]) / (end - begin)).clamp(0.0, 1.0)
+        targets = self._targets
+        return torch.lerp(targets[self._rows, before], targets[self._rows, newest], part.unsqueeze(-1))

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import mujoco
 import numpy as np
 import torch
 from torch import Tensor
 
-from firmware_bridge.drive.summary import STAGES
 from firmware_bridge.recording import Log
 from hardware import servo
 from hardware.contract import CONTROL_PERIOD_S
@@ -34,6 +35,9 @@ MOST_SEARCHED = 20
 """Windows that causes are looked for in, half a minute of driving, spread over the log."""
 MOST_COMPARED = 400
 """Windows whose gap is told, ten minutes of driving, spread over the log."""
+
+MOST_VOLTS = 50.0
+"""Largest voltage that is believed [V]; an XL330 bears 10."""
 
 
 @dataclass(frozen=True)
@@ -110,19 +114,35 @@ def study(log: Log, options: ReplayOptions, progress: Progress) -> Study:
     """
     driven = find_driven(log)
     windows = cut(driven.stretches, CONTROL_PERIOD_S)
+    with _quiet():
+        return _study(log, driven, windows, options, progress)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep MuJoCo from writing MUJOCO_LOG.TXT into the user's folder where a duck that is tried bursts."""
+    usual = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(lambda text: None)
+    try:
+        yield
+    finally:
+        mujoco.set_mju_user_warning(usual)
+
+
+def _study(log: Log, driven: Driven, windows: Windows, options: ReplayOptions, progress: Progress) -> Study:
     worked = _counting(progress, _most_work(min(len(windows), MOST_SEARCHED), options))
     duck = torch.tensor((options.twin or Twin()).numbers(), dtype=torch.float64)
-    p_gain, loop_s = _p_gain(log), _loop_time(log)
+    p_gain = _p_gain(log)
     searches = {}
     for actuator in options.actuators:
-        servos = Servos(actuator, p_gain, loop_s)
+        servos = Servos(actuator, p_gain)
         gauge = _gauge(windows.some(MOST_SEARCHED), servos, worked(f"looking for a cause ({actuator})"))
         searches[actuator] = (begin(duck, causes_for(actuator), gauge, NOISE), gauge)
     chosen = min(searches, key=lambda actuator: searches[actuator][0].size)
     others = {name: found.size for name, (found, _) in searches.items() if name != chosen}
     search, gauge = searches[chosen]
     go_on(search, causes_for(chosen), gauge, NOISE)
-    shown, servos = windows.some(MOST_COMPARED), Servos(chosen, p_gain, loop_s)
+    shown, servos = windows.some(MOST_COMPARED), Servos(chosen, p_gain)
     told = simulate(shown, torch.stack([duck, search.duck]), servos, worked("comparing"))
     gaps = measure(shown, told[:, 0]), measure(shown, told[:, 1])
     return Study(driven, shown, servos, others, search, told, gaps, _twin(search.duck), _volts(log))
@@ -152,17 +172,6 @@ def _gauge(windows: Windows, servos: Servos, worked: Callable[[int], None]) -> C
     return lambda ducks: sizes(windows, simulate(windows, ducks, servos, worked))
 
 
-def _loop_time(log: Log) -> float:
-    """Return how long the robot's loop took from the middle of a read to the end of the write [s].
-
-    That much every duck on a bus answers later than a simulated one; it is no gap between the two.
-    """
-    stages = dict(zip(STAGES, log.arrays["stages"].T, strict=True))
-    times = 0.5 * stages["read"] + stages["policy"] + stages["write"]
-    known = times[np.isfinite(times)]
-    return min(float(np.median(known)), CONTROL_PERIOD_S) if known.size else 0.0
-
-
 def _p_gain(log: Log) -> float:
     given: Any = log.meta.get("p_gain", servo.POSITION_P_GAIN)
     if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given <= servo.P_GAIN_LIMIT:
@@ -174,7 +183,7 @@ def _p_gain(log: Log) -> float:
 
 def _volts(log: Log) -> float | None:
     volts = log.arrays["voltage"].astype(np.float64)
-    known = volts[np.isfinite(volts) & (volts > 0)]
+    known = volts[(volts > 0) & (volts < MOST_VOLTS)]
     return float(known.mean()) if known.size else None
 
 

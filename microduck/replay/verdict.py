@@ -9,6 +9,10 @@ from microduck.replay.search import WORTH, Finding
 from microduck.replay.size import NOISE
 from microduck.replay.study import Study
 
+FOREIGN = 30.0
+"""Size from which what is left says that the recording is of no such duck as the simulator's: twenty times
+noise. A trunk half as heavy again leaves 7 and soles that slip 10; the servos of `duck emulate`, which move
+no body, 150."""
 ADVICE: Mapping[str, str] = {
     "delay": "Let `duck bench` time the bus, and `duck doctor` look at return delays and the port's latency.",
     "p_gain_scale": "Compare the P registers with the bundle's (`duck doctor`); measure the loaded supply.",
@@ -50,6 +54,8 @@ def judge(study: Study) -> Verdict:
             ),
             (),
         )
+    if search.size >= FOREIGN:
+        return Verdict("No duck that the simulator knows", (*_foreign(study), _left(study)), ())
     if not causes:
         small = bool(search.findings) and search.size <= NOISE
         title = "Small differences, no fault" if small else "A gap, but no cause stands out"
@@ -78,6 +84,15 @@ def _small(study: Study) -> list[str]:
         return []
     told = ", ".join(f"{finding.cause.name} {finding.cause.say(finding.value)}" for finding in small)
     return [f"Fitted as well, but too small to be a fault: {told}."]
+
+
+def _foreign(study: Study) -> list[str]:
+    nearest = [f"{one.cause.name} {one.cause.say(one.value)}" for one in study.search.findings]
+    return [
+        *([f"Nearest comes a duck with {', and '.join(nearest)}, which is not near."] if nearest else []),
+        "More is different than any cause makes: another robot, emulated servos without a body, a duck that "
+        "was carried, or a false calibration. Look at the pictures before anything is mended.",
+    ]
 
 
 def _nothing(study: Study) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from firmware_bridge.recording import Log
@@ -13,6 +15,32 @@ from microduck.replay.document import Source, as_text
 from microduck.replay.page import page
 from microduck.replay.study import Study
 from microduck.replay.verdict import Verdict
+from microduck.report.write import check_writable
+
+
+@contextmanager
+def folder_for(folder: Path, twin: Path | None) -> Iterator[None]:
+    """Make a folder if need be, for a block that fills it; one that stays empty is taken away again.
+
+    Args:
+        folder: for the page, the numbers and the nearest duck.
+        twin: file of the duck that the robot is compared with.
+
+    Raises:
+        ConfigError: it cannot be written to, or its twin.toml is that duck, or none that a replay left.
+    """
+    nearest = folder / TWIN_FILE
+    if twin is not None and nearest.exists() and nearest.samefile(twin):
+        raise ConfigError(f"{nearest} is the duck to compare with and would be lost; choose another --out")
+    if nearest.exists() and not (folder / GAP_FILE).exists():
+        raise ConfigError(f"{nearest} was left by no replay and would be lost; choose another --out")
+    made = not folder.exists()
+    check_writable(folder)
+    try:
+        yield
+    finally:
+        if made and not any(folder.iterdir()):
+            folder.rmdir()
 
 
 def write(folder: Path, source: Source, log: Log, study: Study, verdict: Verdict) -> None:

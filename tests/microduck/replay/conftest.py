@@ -1,4 +1,8 @@
-"""Recordings of a simulated duck: the shipped walker through the whole loop, in time that never waits."""
+"""Recordings of a simulated duck: the shipped walker through the whole loop, in time that never waits.
+
+There are two: one whose physics is stepped by its reads, four times a period, and one that lives by a clock
+that is as uneven as that of a machine with other work.
+"""
 
 from dataclasses import dataclass, field
 
@@ -9,17 +13,21 @@ from firmware_bridge.commands.request import NO_HEAD, Event, Request
 from firmware_bridge.drive.clock import Ticker
 from firmware_bridge.drive.loop import Hooks, LoopOptions, run
 from firmware_bridge.drive.modes import Mode
+from firmware_bridge.drive.summary import STAGES
 from firmware_bridge.recording import Log
 from firmware_bridge.recording.fields import FIELDS
 from firmware_bridge.robot.body import BodySample
 from firmware_bridge.skills.bundle import load_bundle, shipped_bundle
+from firmware_bridge.wire.protocol import Instruction, Packet
 from hardware import rotations, servo
 from hardware.contract import CONTROL_PERIOD_S
 from hardware.joints import NUM_JOINTS
+from microduck.live_duck import LiveDuck
 from microduck.randomization.body_senses import TwinSenses
 from microduck.randomization.twin import Twin
 from microduck.randomization.twin_body import twin_body
 from microduck.virtual_body import STEP_S, BodyOptions, VirtualBody
+from microduck.virtual_duck import VirtualDuck
 
 RISE_TICKS = 102
 COMMANDS = ((0.2, 0.0, 0.0), (0.3, 0.0, 0.3), (0.1, 0.0, -0.6))
@@ -57,16 +65,79 @@ class Duck:
             self.sim.set_servos(on, self.senses.goals(self.goals), gains)
             self.sim.step()
             told = self.senses.read()
-        position = servo.RADIANS_PER_COUNT * np.round(told.position / servo.RADIANS_PER_COUNT)
-        velocity = servo.RAD_PER_S_PER_COUNT * np.round(told.velocity / servo.RAD_PER_S_PER_COUNT)
-        gravity = rotations.projected_gravity(told.orientation)
-        return BodySample(0.0, position, velocity, told.current, told.angular_velocity.copy(), gravity, ())
+        return sample(told.position, told.velocity, told.angular_velocity, told.orientation)
 
     def write(self, targets):
         self.goals = servo.RADIANS_PER_COUNT * np.round(targets / servo.RADIANS_PER_COUNT)
 
     def limp(self):
         self.torque = False
+
+
+def sample(position, velocity, rate, orientation):
+    """What a bus makes of a measurement."""
+    position = servo.RADIANS_PER_COUNT * np.round(position / servo.RADIANS_PER_COUNT)
+    velocity = servo.RAD_PER_S_PER_COUNT * np.round(velocity / servo.RAD_PER_S_PER_COUNT)
+    gravity = rotations.projected_gravity(orientation)
+    return BodySample(0.0, position, velocity, np.zeros(NUM_JOINTS), rate.copy(), gravity, ())
+
+
+class UnevenTime(Time):
+    """Time in which sleepers wake late, by 0.8 ms on average; others live meanwhile."""
+
+    def __init__(self):
+        self.chance, self.live = np.random.default_rng(1), lambda: None
+
+    def sleep(self, seconds):
+        self.pass_by(max(seconds, 1e-9) + abs(self.chance.normal(0.0, 0.001)))
+
+    def pass_by(self, seconds):
+        end = self.now_s + seconds
+        while self.now_s < end:
+            self.now_s = min(self.now_s + 0.0013, end)
+            self.live()
+
+
+@dataclass
+class Wire:
+    """A virtual duck as the loop's body: bytes take time, and physics goes on by the clock."""
+
+    sim: VirtualBody
+    senses: TwinSenses
+    time: UnevenTime = field(default_factory=UnevenTime)
+    torque: np.ndarray = field(default_factory=lambda: np.zeros(NUM_JOINTS, bool))
+    goals: np.ndarray = field(default_factory=lambda: np.zeros(NUM_JOINTS))
+    p_gains: np.ndarray = field(default_factory=lambda: np.zeros(NUM_JOINTS))
+
+    def __post_init__(self):
+        duck = VirtualDuck(self, self.sim, lambda text: None, senses=self.senses)
+        self.alive = LiveDuck(duck, self, self.time.now)
+        self.time.live = self.alive.live
+
+    def set_state(self, position, velocity=None, current=None, voltage=None, temperature=None):
+        self.state = [np.copy(position), np.copy(velocity)]
+
+    def set_imu(self, angular_velocity, quaternion):
+        self.imu = [np.copy(angular_velocity), np.copy(quaternion)]
+
+    def enable(self, p_gain):
+        self.p_gains, self.goals = np.full(NUM_JOINTS, p_gain), self.state[0].copy()
+        self.torque = np.ones(NUM_JOINTS, bool)
+
+    def read(self, deadline):
+        self.time.pass_by(0.0003)
+        self.alive.hear(Packet(254, Instruction.FAST_SYNC_READ, b""))
+        found = sample(*self.state, *self.imu)
+        self.time.pass_by(0.0009 + abs(self.time.chance.normal(0.0, 0.0003)))
+        return found
+
+    def write(self, targets):
+        self.time.pass_by(0.0005)  # the policy's time, and the way of the bytes
+        self.alive.hear(Packet(254, Instruction.SYNC_WRITE, b""))
+        self.goals = servo.RADIANS_PER_COUNT * np.round(targets / servo.RADIANS_PER_COUNT)
+
+    def limp(self):
+        self.torque = np.zeros(NUM_JOINTS, bool)
 
 
 @dataclass
@@ -99,14 +170,14 @@ def as_log(arrays):
     )
 
 
-def drive(body, senses, seconds):
+def drive(duck, clock, seconds):
     """Let a duck rise in a hand and walk; return its log."""
-    duck, ticks, clock = Duck(body, senses), [], Time()
-    body.hold()
+    ticks = []
+    duck.sim.hold()
 
     def on_mode(mode, reason):
         if mode is Mode.RUN:
-            body.let_go()
+            duck.sim.let_go()
 
     def stop():
         return "enough" if len(ticks) > RISE_TICKS + seconds / CONTROL_PERIOD_S else None
@@ -127,7 +198,7 @@ def drive(body, senses, seconds):
         "mode": [places.index(tick.mode.value) for tick in ticks],
         "fresh": [tick.fresh for tick in ticks],
         "applied": [nothing if tick.targets is None else tick.targets for tick in ticks],
-        "stages": np.zeros((len(ticks), 4)),
+        "stages": [[tick.stages[name] for name in STAGES] for tick in ticks],
     }
     for name in ("position", "velocity", "angular_velocity", "gravity"):
         arrays[name] = [getattr(tick.sample, name) for tick in ticks]
@@ -136,15 +207,17 @@ def drive(body, senses, seconds):
 
 @pytest.fixture(scope="session")
 def recorded():
-    """Records a duck with position servos, or a twin's."""
+    """Records a duck with position servos, or a twin's; stepped by its reads, or by an uneven clock."""
 
-    def record(seconds=6.0, twin=None, **servos):
+    def record(seconds=6.0, twin=None, uneven=False, **servos):
         if twin is not None and "actuator" not in servos:
             body = twin_body(twin)
         else:
             servos.pop("actuator", None)
             body = VirtualBody(BodyOptions(**servos))
-        return drive(body, TwinSenses(body, twin or Twin()), seconds)
+        kind = Wire if uneven else Duck
+        duck = kind(body, TwinSenses(body, twin or Twin()))
+        return drive(duck, duck.time if uneven else Time(), seconds)
 
     return record
 

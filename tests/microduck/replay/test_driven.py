@@ -30,7 +30,7 @@ def test_limp_ticks_split_and_are_told(made_log):
     applied[140:150] = np.nan
     driven = find_driven(made_log(300, applied=applied))
     assert [len(stretch.seen) for stretch in driven.stretches] == [140, 150]
-    assert driven.stretches[1].start_s == pytest.approx(3.0)
+    assert driven.stretches[1].measured_s[0] == pytest.approx(3.0)
     assert driven.left_out == {"limp, or nothing was written": 10}
 
 
@@ -46,10 +46,10 @@ def test_missed_ticks_are_bridged_with_the_target_that_the_servos_held(made_log)
     periods = np.ones(200)
     periods[120] = 3
     time = CONTROL_PERIOD_S * np.cumsum(periods)
-    applied = np.tile(np.arange(200.0)[:, None], (1, 14))
+    applied = np.tile(np.arange(200.0)[:, None] / 100, (1, 14))
     (stretch,) = find_driven(made_log(200, periods=periods, time=time, applied=applied)).stretches
     assert len(stretch.seen) == 202
-    assert stretch.targets[118:124, 0].tolist() == [118, 119, 119, 119, 120, 121]
+    assert stretch.targets[118:124, 0] == pytest.approx([1.18, 1.19, 1.19, 1.19, 1.2, 1.21])
     assert stretch.seen[118:124].tolist() == [True, True, False, False, True, True]
 
 
@@ -116,6 +116,43 @@ def test_a_twin_has_no_position_servos():
         ReplayOptions("position", Twin())
     with pytest.raises(ConfigError, match="choose one of"):
         ReplayOptions("hydraulic")
+
+
+@pytest.mark.parametrize("stages", [-1.0, -1e30, np.nan, np.inf])
+def test_stages_that_are_no_times_are_taken_for_none_or_a_period(made_log, stages):
+    (stretch,) = find_driven(made_log(200, stages=np.full((200, 4), stages))).stretches
+    late = stretch.written_s - CONTROL_PERIOD_S * np.arange(200)
+    assert late == pytest.approx(np.full(200, CONTROL_PERIOD_S if stages > 0 else 0.0))
+    assert (np.diff(stretch.measured_s) > 0).all()
+
+
+def test_a_tick_happens_when_the_log_says(made_log):
+    time, stages = CONTROL_PERIOD_S * np.arange(200), np.tile([0.002, 0.0005, 0.001, 0.0], (200, 1))
+    time[100] += 0.003
+    stages[100] = [0.004, 0.0005, 0.002, 0.0]  # it tried again; nobody knows when it was heard
+    (stretch,) = find_driven(made_log(200, time=time, stages=stages)).stretches
+    assert stretch.measured_s[[99, 100, 101]] == pytest.approx([1.9805, 2.0035, 2.0205])
+    assert stretch.written_s[[99, 100, 101]] == pytest.approx([1.9835, 2.0095, 2.0235])
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("position", 1e38), ("velocity", -1e38), ("gravity", 0.0), ("gravity", 2.0), ("applied", 50.0)],
+)
+def test_numbers_that_no_duck_measures_are_left_out_and_told(made_log, name, value):
+    values = made_log(300).arrays[name].copy()
+    values[150] = value
+    driven = find_driven(made_log(300, **{name: values}))
+    assert [len(stretch.seen) for stretch in driven.stretches] == [150, 149]
+    assert driven.left_out == {"with numbers that no duck measures or is told": 1}
+
+
+@pytest.mark.parametrize("count", [0, 1, 49])
+def test_hardly_a_fresh_measurement_is_too_little_to_compare(made_log, count):
+    fresh = np.zeros(200)
+    fresh[100 : 100 + count] = 1
+    with pytest.raises(ArchiveError, match=f"^{count} ticks .* fresh measurement, and 50 are needed"):
+        study(made_log(200, fresh=fresh), ReplayOptions(), nobody)
 
 
 def test_the_command_refuses_what_is_no_recording_before_it_makes_a_folder(tmp_path):

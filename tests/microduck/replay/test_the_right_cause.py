@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from hardware.joints import JOINT_NAMES
@@ -51,6 +52,24 @@ def test_a_delay_of_20_ms_is_named(recorded):
     assert found.gaps[0].delay > 0.01  # as the joints' angles tell it
     assert found.search.findings[0].share > 0.9
     assert found.twin.delay == pytest.approx(value, abs=1e-4)
+
+
+def test_a_clock_that_is_uneven_makes_no_gap(recorded):
+    """As over a port: a late read, a late target and a beat that stumbles are in the log, and so no gap."""
+    log = recorded(uneven=True)
+    found = replayed(log, actuator="position")
+    assert np.abs(np.diff(log.arrays["time"]) - 0.02).max() > 0.001
+    assert judge(found).title == "No gap but noise"
+    assert found.search.start < 1.0
+    assert found.gaps[0].position_rms < 0.004
+    assert abs(found.gaps[0].delay) < 0.0005
+
+
+def test_a_delay_of_20_ms_is_named_on_an_uneven_clock(recorded):
+    found = replayed(recorded(uneven=True, delay=0.02), actuator="position")
+    parameter, _, value = only_cause(found)
+    assert parameter == "delay"
+    assert value == pytest.approx(0.02, abs=0.002)
 
 
 def test_half_the_gain_is_named_whatever_the_servos_are_taken_for(recorded):

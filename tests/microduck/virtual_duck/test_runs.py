@@ -50,6 +50,19 @@ def test_falling_after_torque_off_is_no_fall_of_the_run(duck, desk, body, steps,
     assert not report.fell
 
 
+def test_a_duck_let_go_on_its_way_down_is_not_said_to_stand(duck, desk, body, said, steps, stand_up):
+    stand_up(duck, desk)
+    desk.first_step()
+    while body.tilt < 0.6:  # 34 degrees: held at STAND by its servos alone it tips over
+        steps(duck, 0.005)
+    desk.torque = OFF.copy()
+    steps(duck, 0.005)
+    assert not duck.reports[0].fell
+    assert said[-1].endswith("leaned by 34 degrees at its end") or said[-1].endswith(
+        "leaned by 35 degrees at its end"
+    )
+
+
 def test_report_file_holds_every_run(tmp_path, desk, said, steps, stand_up):
     path = tmp_path / "new" / "report.json"
     duck = VirtualDuck(desk, VirtualBody(), said.append, path)

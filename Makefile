@@ -57,7 +57,7 @@ skills: $(READY) ## train, export and judge the nine skills that `duck run` come
 	$(BIN)/microduck eval firmware_bridge/bundles/nine-skills --episodes 64 --out docs/reports/nine-skills
 
 docs: $(TESTABLE) ## build the documentation into build/site
-	$(BIN)/python -m mkdocs build --strict -f docs/site/mkdocs.yml
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict -f docs/site/mkdocs.yml
 
 format: $(READY) ## put the sources into the house format
 	$(BIN)/ruff format

@@ -29,6 +29,10 @@ class TaskError(DuckError, ValueError):
     """A task row or library is not valid."""
 
 
+class TermNotRegisteredError(TaskError):
+    """A row weighs a reward term whose function nobody has registered in this process."""
+
+
 class RewardError(TaskError):
     """A reward term returned a value that is not finite."""
 

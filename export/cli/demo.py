@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from firmware_bridge.cli.exits import EXIT_FALLEN, EXIT_OK
 from hardware.errors import BusError, DuckError
 from microduck.cli.console import console
 from microduck.cli.evaluate import evaluate
@@ -18,6 +19,8 @@ from microduck.cli.train import train
 from microduck.learning.config import TrainConfig
 from microduck.report import PAGE_FILE
 
+ENOUGH = 5_000_000
+"""Transitions after which a walker walks: the README's figures are of so many."""
 MOST_MINUTES = 120.0
 """Training time after which the demo goes on with what it has [min]."""
 PORT_WAIT_S = 60.0
@@ -60,7 +63,7 @@ class _Files:
 
 
 def demo(
-    folder: Path = Path("runs/demo"), transitions: int = 5_000_000, seconds: float = 10.0, seed: int = 0
+    folder: Path = Path("runs/demo"), transitions: int = ENOUGH, seconds: float = 10.0, seed: int = 0
 ) -> None:
     """Train a walker, evaluate and export it, and let `duck run` walk it on a virtual duck.
 
@@ -84,8 +87,13 @@ def demo(
     console.rule("3 of 4: export")
     export(files.run, files.bundle)
     console.rule("4 of 4: duck run, on a virtual duck")
-    _drive(files, seconds)
-    console.print(_table(files))
+    fell = _drive(files, seconds)
+    console.print(_table(files, fell))
+    if fell:
+        raise DuckError(
+            f"the walker tipped over, as one does that has learned too little; {files.video} shows it. "
+            f"Train longer: microduck demo --folder {folder} --transitions {max(ENOUGH, 2 * transitions)}"
+        )
 
 
 def _move_aside(folder: Path) -> None:
@@ -97,8 +105,12 @@ def _move_aside(folder: Path) -> None:
         console.print(f"the earlier demo is now in {aside}")
 
 
-def _drive(files: _Files, seconds: float) -> None:
-    """Run the robot's own program against a virtual duck, each in its process, with a serial port between."""
+def _drive(files: _Files, seconds: float) -> bool:
+    """Run the robot's own program against a virtual duck, each in its process, with a serial port between.
+
+    Returns:
+        Whether the duck fell, or was let go because it was about to.
+    """
     duck = [sys.executable, "-m", "export.cli", "virtual-duck", "--link", str(files.port)]
     files.settings.write_text("# The defaults: what this user's own duck needs is no matter here.\n")
     robot = [sys.executable, "-m", "firmware_bridge.cli", "run", str(files.bundle), "--port", str(files.port)]
@@ -110,8 +122,9 @@ def _drive(files: _Files, seconds: float) -> None:
             code = subprocess.run([*robot, *command], check=False).returncode
         finally:
             virtual.terminate()
-    if code:
+    if code not in (EXIT_OK, EXIT_FALLEN):
         raise DuckError(f"duck run ended with exit code {code}; its last lines above say why")
+    return code == EXIT_FALLEN
 
 
 def _wait_for(port: Path, virtual: subprocess.Popen[bytes]) -> None:
@@ -122,7 +135,7 @@ def _wait_for(port: Path, virtual: subprocess.Popen[bytes]) -> None:
         time.sleep(0.1)
 
 
-def _table(files: _Files) -> Any:
+def _table(files: _Files, fell: bool) -> Any:
     from rich.table import Table
 
     truth, drive = (json.loads(path.read_text(encoding="utf-8")) for path in (files.truth, files.drive))
@@ -131,7 +144,7 @@ def _table(files: _Files) -> Any:
     out = Table(title="what happened", show_header=False)
     rows = {
         "trained": f"{run['transitions']:,} transitions in {run['seconds'] / 60:.1f} min",
-        "walked": f"{walk['seconds']:.1f} s, {'fell' if walk['fell'] else 'did not fall'}",
+        "walked": f"{walk['seconds']:.1f} s, {'then tipped over' if fell else 'did not fall'}",
         "path": f"{walk['path_m']:.2f} m at {walk['mean_speed_mps']:.3f} m/s (0.2 m/s commanded)",
         "heading drift": f"{walk['heading_drift_deg']:+.0f} deg",
         "loop": f"{drive['rate_hz']:.2f} Hz, {drive['missed']} of {drive['ticks']} ticks missed",

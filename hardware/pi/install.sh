@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Makes a Raspberry Pi ready for a MicroDuck, step by step, each explained first. See README.md beside it.
 set -euo pipefail
+# What is installed is for every user to read, whatever root's own setting is.
+umask 022
 
 readonly USAGE="usage: sudo hardware/pi/install.sh [OPTION]...
 
@@ -17,14 +19,13 @@ again at any time; what is in order already stays as it is.
   --root DIR      work in a copy of a board's files under DIR, with its own commands in DIR/usr/bin
   --help          show this"
 
-HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+HERE=$(dirname -- "$(realpath -- "${BASH_SOURCE[0]}")")
 readonly HERE SOURCE="$HERE/../.."
 readonly BOOT=/boot/firmware VENV=/opt/microduck STAMP=source.sha256
-readonly BEGIN="# >>> microduck: from here on written by install.sh" END="# <<< microduck"
 readonly SOURCES=(hardware firmware_bridge microduck export pyproject.toml constraints.txt README.md LICENSE)
 
 ROOT="" DRY_RUN=no UNINSTALL=no USER_NAME="${SUDO_USER:-}" BLUETOOTH=no I2C=no REALTIME=no EXTRAS=""
-STEP=0 CHANGED=()
+STEP=0 CHANGED=() SCRATCH="" COMING=""
 
 say() { printf '%s\n' "$@"; }
 die() {
@@ -39,11 +40,26 @@ main() {
     read_options "$@"
     [[ $EUID == 0 || -n $ROOT || $DRY_RUN == yes ]] ||
         die "this changes files of the system and needs root rights: run it with sudo, or with --dry-run"
+    trap clean_up EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM HUP
     SCRATCH=$(mktemp -d)
-    readonly SCRATCH
-    trap 'rm -rf -- "$SCRATCH"' EXIT
     if [[ $UNINSTALL == yes ]]; then uninstall; else install_all; fi
     ending
+}
+
+clean_up() {
+    local code=$?
+    rm -rf -- ${SCRATCH:+"$SCRATCH"} ${COMING:+"$COMING"}
+    [[ $code == 0 || $STEP == 0 || $DRY_RUN == yes ]] ||
+        say "install.sh: stopped in step $STEP; what is done stays. Put right what is named above and run this again," \
+            "or take it back with --uninstall." >&2
+}
+
+# rehearsed COMMAND: run COMMAND only after a dry run of it, so that what must be refused is before any change.
+rehearsed() {
+    if [[ $DRY_RUN == no ]]; then (DRY_RUN=yes && "$1") >/dev/null; fi
+    "$1"
 }
 
 read_options() {
@@ -87,6 +103,10 @@ install_all() {
     check_system
     check_user
     check_places
+    rehearsed install_steps
+}
+
+install_steps() {
     step "the serial port" \
         "The servos need a UART that keeps 1,000,000 baud exactly: the PL011, /dev/ttyAMA0, on GPIO14 and 15." \
         "${BLUETOOTH_TEXT}"
@@ -190,7 +210,7 @@ with_block() {
     say "$END"
 }
 
-without_console() { sed -E 's/(^| )console=(serial0|ttyAMA0|ttyS0)(,[^ ]*)?/\1/g; s/  +/ /g; s/^ //; s/ $//'; }
+without_console() { sed -E ":again; s/(^| )$CONSOLE( |\$)/ /; t again; s/  +/ /g; s/^ //; s/ \$//"; }
 
 wifi_text() { say "[connection]" "# 2 switches it off." "wifi.powersave = 2"; }
 
@@ -204,7 +224,7 @@ add_groups() {
     for group in "${groups[@]}"; do
         if ! grep -q -- "^$group:" "$ROOT/etc/group"; then
             say "  there is no group $group here; nothing to do."
-        elif is_member "$group"; then
+        elif is_member "$USER_NAME" "$group"; then
             say "  $USER_NAME is in $group already."
         else
             say "  $USER_NAME joins $group, from the next login on."
@@ -215,7 +235,7 @@ add_groups() {
     done
 }
 
-is_member() { grep -Eq -- "^$1:[^:]*:[^:]*:(.*,)?$USER_NAME(,|\$)" "$ROOT/etc/group"; }
+is_member() { grep -Eq -- "^$2:[^:]*:[^:]*:(.*,)?$1(,|\$)" "$ROOT/etc/group"; }
 
 install_toolkit() {
     local sum place="$ROOT$VENV" python="$ROOT$VENV/bin/python"
@@ -236,12 +256,24 @@ install_toolkit() {
 }
 
 uninstall() {
+    if [[ -d $ROOT$STATE ]]; then
+        rehearsed uninstall_steps
+    else
+        say "Nothing is installed, so there is nothing to take back."
+    fi
+}
+
+uninstall_steps() {
     local name group path
-    [[ -d $ROOT$STATE ]] || { say "Nothing is installed, so there is nothing to take back." && return; }
     step "the service" "Stops it, which sits a duck down that stands, and switches it off."
-    while read -r name; do system systemctl disable --now "microduck@$name"; done < <(remembered users)
+    while read -r name; do
+        # An earlier call, or you, may have removed it already.
+        system systemctl disable --now "microduck@$name" || say "  microduck@$name was not there."
+    done < <(remembered users)
     step "groups" "Takes the user out of the groups that this script had added."
-    while read -r name group; do system gpasswd -d "$name" "$group"; done < <(remembered groups)
+    while read -r name group; do
+        if is_member "$name" "$group"; then system gpasswd -d "$name" "$group"; fi
+    done < <(remembered groups)
     step "files" "Gives every file back what it held; edits of yours elsewhere in it stay."
     while read -r path; do take_back "$path"; done < <(written_paths)
     unlink_ours

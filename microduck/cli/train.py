@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from hardware.errors import ConfigError
+from hardware.errors import ConfigError, TermNotRegisteredError
 from microduck.cli.console import asked_to_stop, console
 from microduck.cli.progress import Bar
 from microduck.learning.config import TrainConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from microduck.learning.log import LogRow, ScoreRow
     from microduck.learning.ranks import Ranks
@@ -44,8 +46,12 @@ def train(
     from microduck.learning.run_folder import RunFolder
     from microduck.learning.train import Trainer
 
+    given = {name: value for name, value in vars(checked).items() if value != getattr(TrainConfig, name)}
+    lines = f"Trainer.start(RunFolder(Path({str(run)!r})), TrainConfig({_arguments(given)})).train(print)"
     with joined() as ranks:
-        _train(Trainer.start(RunFolder(run), checked, ranks), ranks)
+        with _own_terms_explained(lines):
+            trainer = Trainer.start(RunFolder(run), checked, ranks)
+        _train(trainer, ranks)
 
 
 def resume(
@@ -76,7 +82,8 @@ def resume(
     changes = {name: value for name, value in given.items() if value is not None}
     config = replace(folder.config(), **changes)  # type: ignore[arg-type]
     with joined() as ranks:
-        trainer = Trainer.resume(folder, config, ranks)
+        with _own_terms_explained(_resuming(run, changes)):
+            trainer = Trainer.resume(folder, config, ranks)
         if trainer.progress() >= 1:
             raise ConfigError(
                 f"the run has reached its limit at {trainer.seconds / 60:.1f} minutes and "
@@ -87,6 +94,30 @@ def resume(
         if ranks.first:
             folder.save_config(config)
         _train(trainer, ranks)
+
+
+def _arguments(values: Mapping[str, object]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in values.items())
+
+
+def _resuming(run: Path, changes: Mapping[str, object]) -> str:
+    """Return the lines of Python that resume a run."""
+    config = f"replace(run.config(), {_arguments(changes)})" if changes else "run.config()"
+    lines = ["from dataclasses import replace"] if changes else []
+    lines += [f"run = RunFolder(Path({str(run)!r}))", f"Trainer.resume(run, {config}).train(print)"]
+    return "\n".join(lines)
+
+
+@contextmanager
+def _own_terms_explained(lines: str) -> Iterator[None]:
+    """Name the lines that do the same in a script, where a library has terms that only a script knows."""
+    try:
+        yield
+    except TermNotRegisteredError as error:
+        raise TermNotRegisteredError(
+            f"{error}. The command line knows no terms of your own: in the script that registers them, put\n"
+            f"{indent(lines, '    ')}\nin the place of what trains there"
+        ) from error
 
 
 def _train(trainer: Trainer, ranks: Ranks) -> None:

@@ -25,6 +25,7 @@ VERSION = 2
 """Of the files' content; one before had no description."""
 MAX_BYTES = 256 * 1024 * 1024
 """Most a checkpoint may hold; one of the default networks holds about two million bytes."""
+ANEW = "Put back what it was made for, or train in another folder"
 
 State = dict[str, Any]
 """What a checkpoint holds, by name."""
@@ -75,12 +76,13 @@ def write_checkpoint(state: State, description: dict[str, Any], path: Path) -> N
         os.fsync(file.fileno())
 
 
-def read_checkpoint(path: Path, description: dict[str, Any]) -> State:
+def read_checkpoint(path: Path, description: dict[str, Any], way_out: str = ANEW) -> State:
     """Return what a checkpoint holds.
 
     Args:
         path: the file.
         description: what it must have been made for; what it says beyond that is not compared.
+        way_out: what to advise where it was made for something else.
 
     Raises:
         TrainingError: it is damaged, too large, or was made for something else, which is named.
@@ -95,22 +97,17 @@ def read_checkpoint(path: Path, description: dict[str, Any]) -> State:
         state = torch.load(data, weights_only=True)
         if not isinstance(state, dict):
             raise TypeError(f"a {type(state).__name__}")
-    _compare(state.get("description"), description, path)
+    other = _differences(state.get("description"), description, path)
+    if other:
+        raise TrainingError(f"{path} was made for something else: {'; '.join(other)}. {way_out}")
     return state
 
 
-def _compare(text: Any, wanted: dict[str, Any], path: Path) -> None:
+def _differences(text: Any, wanted: dict[str, Any], path: Path) -> list[str]:
     if not isinstance(text, str):
         raise TrainingError(f"{path} is of an older version, which said nothing of itself; train anew")
     found = parse_object(text.encode(), f"the description in {path}", TrainingError)
-    other = [
-        _told(name, found.get(name), value) for name, value in wanted.items() if found.get(name) != value
-    ]
-    if other:
-        raise TrainingError(
-            f"{path} was made for something else: {'; '.join(other)}. Put back what it was made for, or "
-            "train in another folder"
-        )
+    return [_told(name, found.get(name), value) for name, value in wanted.items() if found.get(name) != value]
 
 
 def _told(name: str, there: Any, here: Any) -> str:

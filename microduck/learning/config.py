@@ -52,11 +52,17 @@ def _check_text(name: str, value: Any) -> None:
         raise ConfigError(f"{name} is {value!r}; it must be a text")
 
 
+def _check_folder(name: str, value: Any) -> None:
+    if value is not None and not (isinstance(value, str) and value.strip()):
+        raise ConfigError(f"{name} is {value!r}; it must name the folder of a run, or be left out")
+
+
 _CHECKS: dict[str, Callable[[str, Any], None]] = {
     "int": _check_whole,
     "float": _check_number,
     "bool": check_flag,
     "str": _check_text,
+    "str | None": _check_folder,
 }
 """What a value must be, by the type of its field."""
 
@@ -67,8 +73,8 @@ class TrainConfig:
 
     Attributes:
         library: named task library of `microduck.learning.recipes`, or the path of a saved one (`.tdz`).
-        start_from: folder of a run of the same tasks whose networks to begin with; its rewards may have been
-            others. No task leads then, and ducks differ from the start.
+        start_from: folder of a run of the same tasks whose networks to begin with, None for new ones; its
+            rewards may have been others. No task leads then, and ducks differ from the start.
         layout: observation layout; `sensor` runs on the robot.
         num_envs: ducks stepped at once.
         steps: control steps per duck between two updates.
@@ -107,7 +113,7 @@ class TrainConfig:
     """
 
     library: str = "walk"
-    start_from: str = ""
+    start_from: str | None = None
     layout: str = "sensor"
     num_envs: int = 1024
     steps: int = 24
@@ -184,6 +190,8 @@ def load_config(path: Path) -> TrainConfig:
     unknown = sorted(data.keys() - {field.name for field in fields(TrainConfig)})
     if unknown:
         raise ConfigError(f"{path} is no training configuration of this version: {unknown} are unknown")
+    if data.get("start_from") == "":  # which meant none in earlier versions
+        del data["start_from"]
     try:
         return TrainConfig(**data)
     except (ConfigError, ContractError) as error:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from hardware.errors import TrainingError
 from microduck.env import MicroDuckEnv
 from microduck.learning.checkpoint import (
     State,
@@ -112,10 +113,21 @@ class Resumable:
         """Begin with the networks of another run, whose rewards may have been others.
 
         Raises:
-            TrainingError: it has no checkpoint, or one of other tasks or networks.
+            TrainingError: it is no run, or one of other tasks or networks.
         """
+        if not run.config_file.is_file():
+            found = "a folder without a run" if run.path.is_dir() else "not there"
+            raise TrainingError(
+                f"cannot start from {run.path}: it is {found}; name a folder that microduck train has made"
+            )
+        its = run.config()
         made_for = describe(self.config, self.env.tasks, self.policy, self.critic)
-        state, path = run.checkpoint(made_for)
+        state, path = run.checkpoint(
+            made_for,
+            way_out="Start from a run of the same tasks and networks, or train what that one was made for: "
+            f"--library {run.library_file}, or another with these tasks, "
+            f"--layout {its.layout} --action-scale {its.action_scale:g}",
+        )
         load_weights(self.policy, state, "policy", path)
         load_weights(self.critic, state, "critic", path)
 

@@ -18,6 +18,7 @@ from hardware import contract
 from hardware.errors import TrainingError
 from microduck.env import privileged
 from microduck.learning.checkpoint import (
+    ANEW,
     State,
     describe,
     duration,
@@ -121,12 +122,15 @@ class RunFolder:
         """
         return load_library(self.library_file, drop_unknown=not rewarded)
 
-    def checkpoint(self, fits: dict[str, Any], *, last: bool = True) -> tuple[State, Path]:
+    def checkpoint(
+        self, fits: dict[str, Any], *, last: bool = True, way_out: str = ANEW
+    ) -> tuple[State, Path]:
         """Return a checkpoint and its file.
 
         Args:
             fits: what it must fit, by `checkpoint.describe`.
             last: take the last state even where there is a best policy.
+            way_out: what to advise where it was made for something else.
 
         Raises:
             TrainingError: there is none, it is damaged, or was made for something else.
@@ -134,7 +138,7 @@ class RunFolder:
         path = self.best_file if not last and self.best_file.is_file() else self.checkpoint_file
         if not path.is_file():
             raise TrainingError(f"{self.path} has no {path.name}; train a run there first (microduck train)")
-        return read_checkpoint(path, fits), path
+        return read_checkpoint(path, fits, way_out), path
 
 
 def make_networks(config: TrainConfig, num_tasks: int) -> tuple[SkillPolicy, SkillNetwork]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 import torch
 from tensordict import NonTensorStack, TensorDict, is_tensor_collection
 from torch import Tensor
 
-from hardware.errors import TaskError, TaskTypeError
+from hardware.errors import TaskError, TaskTypeError, TermNotRegisteredError
 from microduck.rewards import REWARD_TERMS, RewardRegistry
 from microduck.tasks.presets import tracking_task
 from microduck.tasks.task import ROW_SHAPES, MicroDuckTask
@@ -120,10 +121,12 @@ def _fit_row(row: MicroDuckTask, registry: RewardRegistry) -> _Fitted:
     dropped = [term for term in weights if term not in registry]
     for term in dropped:
         if weights[term] != 0:
-            raise TaskError(
+            near = get_close_matches(term, registry)
+            hint = f" (near it are {near})" if near else ""
+            raise TermNotRegisteredError(
                 f"reward term {term!r}, which task {row.name!r} weighs {float(weights[term]):g}, is not "
-                f"registered: register it with register_reward({term!r}) first, or weigh it zero; "
-                f"registered are {list(registry)}"
+                f"registered{hint}: call register_reward({term!r}) first, "
+                "in the same script, or weigh it zero"
             )
     zero = row.reward_weights.new_zeros(())
     ordered = torch.stack([weights.get(term, zero) for term in registry])

@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from hardware.errors import TrainingError
+from hardware.errors import ConfigError, TrainingError
 from microduck.cli.console import asked_to_stop
+from microduck.learning.config import TrainConfig, load_config
 from microduck.learning.log import read_log
 from microduck.learning.nine_skills import stepping_row
 from microduck.learning.run_folder import RunFolder, load_policy
@@ -132,6 +133,33 @@ def test_a_run_does_not_start_from_one_of_other_tasks(tmp_path, small):
     config = replace(small, library="standing", start_from=str(tmp_path / "first"))
     with pytest.raises(TrainingError, match=r"tasks \['walk'\] are only there and \['standing'\] only here"):
         Trainer.start(RunFolder(tmp_path / "second"), config)
-    with pytest.raises(TrainingError, match=r"nowhere has no checkpoint\.pt"):
-        Trainer.start(RunFolder(tmp_path / "second"), replace(config, start_from=str(tmp_path / "nowhere")))
     assert not (tmp_path / "second").exists()
+
+
+def test_a_misfit_to_start_from_is_refused_with_the_options_that_fit_it(tmp_path, small):
+    Trainer.start(RunFolder(tmp_path / "first"), replace(small, action_scale=0.5))
+    config = replace(small, layout="state", start_from=str(tmp_path / "first"))
+    with pytest.raises(TrainingError, match="layout is 'sensor' there and 'state' here") as refused:
+        Trainer.start(RunFolder(tmp_path / "second"), config)
+    advised = f"--library {tmp_path}/first/tasks.tdz, or another with these tasks, "
+    assert advised + "--layout sensor --action-scale 0.5" in str(refused.value)
+    fitting = {"library": str(tmp_path / "first/tasks.tdz"), "layout": "sensor", "action_scale": 0.5}
+    assert Trainer.start(RunFolder(tmp_path / "second"), replace(config, **fitting)).transitions == 0
+
+
+@pytest.mark.parametrize(("name", "found"), [("nowhere", "not there"), ("empty", "a folder without a run")])
+def test_what_is_no_run_to_start_from_is_named_before_anything_is_written(tmp_path, small, name, found):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(TrainingError, match=f"{name}: it is {found}; name a folder that microduck train"):
+        Trainer.start(RunFolder(tmp_path / "second"), replace(small, start_from=str(tmp_path / name)))
+    assert not (tmp_path / "second").exists()
+
+
+def test_an_empty_name_of_a_run_to_start_from_is_refused_and_an_old_run_that_has_it_is_read(tmp_path, small):
+    with pytest.raises(
+        ConfigError, match="start_from is ''; it must name the folder of a run, or be left out"
+    ):
+        replace(small, start_from="")
+    path = tmp_path / "config.json"
+    path.write_text('{"start_from": ""}')
+    assert load_config(path) == TrainConfig()

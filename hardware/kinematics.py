@@ -1,4 +1,4 @@
-"""The duck's legs: where their hinges and soles are, and where the joints put the feet.
+"""The duck's hinges and soles: where they are, and where the joints put the feet and the centre of mass.
 
 Source: body, joint and site frames of the MJCF of pollen-robotics/microduck_rl (`robot_walk.xml`), as in
 `duck.xml`; soles are the rounded edges of that file's feet. With all joints at 0 every frame is parallel to
@@ -7,11 +7,13 @@ the trunk's: x forward, y left, z up. Lengths in m, angles in rad.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from hardware import masses
 from hardware.joints import JOINT_NAMES
 
 Vector = tuple[float, float, float]
@@ -19,7 +21,7 @@ Vector = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Hinge:
-    """A joint of a leg.
+    """A joint.
 
     Attributes:
         joint: its name in the joint table.
@@ -98,6 +100,13 @@ LEFT = Leg(
 RIGHT = _right(LEFT)
 LEGS = (LEFT, RIGHT)
 """Both legs, in the order of every array of two feet."""
+HEAD = (
+    Hinge("neck_pitch", (0.026, 0.0145, 0.0324215), (0.0, -1.0, 0.0)),
+    Hinge("head_pitch", (0.0, 0.0, 0.05), (0.0, 1.0, 0.0)),
+    Hinge("head_yaw", (0.0, -0.0145, 0.0186931), (0.0, 0.0, 1.0)),
+    Hinge("head_roll", (-0.0179, 0.0, 0.0145), (-1.0, 0.0, 0.0)),
+)
+"""The hinges from the trunk to the head."""
 
 
 def _array(rows: object) -> np.ndarray:
@@ -125,34 +134,56 @@ SOLE_CENTRES = _array([[ball.centre for ball in leg.sole] for leg in LEGS])
 SOLE_RADII = _array([[ball.radius for ball in leg.sole] for leg in LEGS])
 """Their radii, (2, 4) [m]."""
 
+_CHAINS = tuple(zip(LEFT.hinges, RIGHT.hinges, (*HEAD, None), strict=True))
+"""The hinges of both legs and the head, from the trunk outwards; the head has one less."""
+
+
+def _table(of: Callable[[Hinge], object], without: object) -> np.ndarray:
+    return _array([[of(hinge) if hinge else without for hinge in row] for row in _CHAINS])
+
+
+def _share(mass: masses.Mass) -> np.ndarray:
+    """Return a link's centre of mass as (x, y, z, 1), times its part of the duck's mass."""
+    return np.array([*mass.centre, 1.0]) * mass.kilograms / masses.TOTAL
+
+
 # By Rodrigues' formula a hinge's link lies at shift + sin(angle) K + (1 - cos(angle)) K K.
-_JOINTS = np.array([[JOINT_NAMES.index(hinge.joint) for hinge in leg.hinges] for leg in LEGS])
-_SHIFT = _array([[_shift(hinge.origin) for hinge in leg.hinges] for leg in LEGS])
-_SINE = _array([[_turn(hinge.axis) for hinge in leg.hinges] for leg in LEGS])
+_JOINTS = _table(lambda hinge: JOINT_NAMES.index(hinge.joint), 0).astype(int)
+_SHIFT = _table(lambda hinge: _shift(hinge.origin), np.eye(4))
+_SINE = _table(lambda hinge: _turn(hinge.axis), np.zeros((4, 4)))
 _COSINE = _array(-_SINE @ _SINE)
 _REST = _array(_SHIFT - _COSINE)
+_SHARES = _table(lambda hinge: _share(masses.LINKS[hinge.joint]), np.zeros(4))
+_TRUNK = _array(_share(masses.TRUNK)[:3])
 
 
-class Feet(NamedTuple):
-    """Where both feet are, and how they move as seen from the trunk.
+class Posture(NamedTuple):
+    """Where the feet and the centre of mass are, and how they move as seen from the trunk.
 
     Attributes:
         pose: brings points (x, y, z, 1) of a foot's frame into the trunk's, (2, 4, 4) [m].
         rate: how fast that changes, (2, 4, 4) [1/s, m/s].
+        centre: centre of mass of the whole duck, (3,) [m].
+        drift: how fast it moves, (3,) [m/s].
     """
 
     pose: np.ndarray
     rate: np.ndarray
+    centre: np.ndarray
+    drift: np.ndarray
 
 
-def feet(position: np.ndarray, velocity: np.ndarray) -> Feet:
-    """Return the feet of joint angles (14,) [rad] that change by (14,) [rad/s]."""
+def posture(position: np.ndarray, velocity: np.ndarray) -> Posture:
+    """Return the posture of joint angles (14,) [rad] that change by (14,) [rad/s]."""
     angle, speed = position[_JOINTS], velocity[_JOINTS]
     sine, cosine = np.sin(angle)[..., None, None], np.cos(angle)[..., None, None]
     link = _REST + sine * _SINE + cosine * _COSINE
     change = speed[..., None, None] * (cosine * _SINE - sine * _COSINE)
-    pose, rate = link[:, 0], change[:, 0]
-    for i in range(1, angle.shape[1]):
-        rate = rate @ link[:, i] + pose @ change[:, i]
-        pose = pose @ link[:, i]
-    return Feet(pose, rate)
+    pose, rate = np.empty_like(link), np.empty_like(link)
+    pose[0], rate[0] = link[0], change[0]
+    for i in range(1, len(link)):
+        rate[i] = rate[i - 1] @ link[i] + pose[i - 1] @ change[i]
+        pose[i] = pose[i - 1] @ link[i]
+    centre = np.einsum("ijkl,ijl->k", pose, _SHARES)[:3] + _TRUNK
+    drift = np.einsum("ijkl,ijl->k", rate, _SHARES)[:3]
+    return Posture(pose[-1, :2], rate[-1, :2], centre, drift)

@@ -23,21 +23,18 @@ class Soles(NamedTuple):
     velocity: np.ndarray
 
 
-def soles(
-    position: np.ndarray, velocity: np.ndarray, angular_velocity: np.ndarray, gravity: np.ndarray
-) -> Soles:
+def soles(posture: kinematics.Posture, angular_velocity: np.ndarray, gravity: np.ndarray) -> Soles:
     """Return the corners of both soles.
 
     A point p of a foot moves over the floor by v + omega x p + dp/dt, with p and its change by the joints as
     seen from the trunk. Where it rests that is zero, which gives v.
 
     Args:
-        position: joint angles, (14,) [rad].
-        velocity: joint speeds, (14,) [rad/s].
+        posture: where the feet are and how they move.
         angular_velocity: of the trunk, in its frame, (3,) [rad/s].
         gravity: unit gravity in the trunk's frame, (3,).
     """
-    pose, rate = kinematics.feet(position, velocity)
+    pose, rate = posture.pose, posture.rate
     down = gravity @ pose[:, :3, :3]  # in the feet's frames
     lowest = kinematics.SOLE_CENTRES + kinematics.SOLE_RADII[..., None] * down[:, None]
     place = (lowest @ pose[:, :3, :3].swapaxes(1, 2) + pose[:, None, :3, 3]).reshape(CORNERS, 3)

@@ -32,7 +32,7 @@ def test_the_feet_are_where_the_model_has_their_sites(duck, seed):
     position, velocity = drawn(seed)
     data.qpos[7:] = position
     mujoco.mj_kinematics(model, data)
-    pose = kinematics.feet(position, velocity).pose
+    pose = kinematics.posture(position, velocity).pose
     for side, foot, site in zip(SIDES, pose, kinematics.SITES, strict=True):
         there = data.site(f"{side}_foot")
         assert foot[:3] @ [*site, 1.0] == pytest.approx(there.xpos, abs=1e-12)
@@ -46,11 +46,25 @@ def test_the_feet_move_as_the_models_jacobian_says(duck, seed):
     data.qpos[7:] = position
     mujoco.mj_kinematics(model, data)
     mujoco.mj_comPos(model, data)
-    rate = kinematics.feet(position, velocity).rate
+    rate = kinematics.posture(position, velocity).rate
     jacobian = np.zeros((3, model.nv))
     for side, foot, site in zip(SIDES, rate, kinematics.SITES, strict=True):
         mujoco.mj_jacSite(model, data, jacobian, None, model.site(f"{side}_foot").id)
         assert foot[:3] @ [*site, 1.0] == pytest.approx(jacobian[:, 6:] @ velocity, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_centre_of_mass_is_and_moves_where_the_model_has_it(duck, seed):
+    model, data = duck
+    position, velocity = drawn(seed)
+    data.qpos[7:] = position
+    mujoco.mj_kinematics(model, data)
+    mujoco.mj_comPos(model, data)
+    jacobian = np.zeros((3, model.nv))
+    mujoco.mj_jacSubtreeCom(model, data, jacobian, 1)
+    posture = kinematics.posture(position, velocity)
+    assert posture.centre == pytest.approx(data.subtree_com[1], abs=1e-9)
+    assert posture.drift == pytest.approx(jacobian[:, 6:] @ velocity, abs=1e-7)
 
 
 @pytest.mark.parametrize("side", SIDES)

@@ -45,8 +45,9 @@ SKILLS = [
     ("nine-skills", "sidestep_right", (0.0, -0.12, 0.0)),
     ("nine-skills", "turn_left", (0.0, 0.0, 1.0)),
     ("nine-skills", "turn_right", (0.0, 0.0, -1.0)),
+    ("nine-skills", "hop", (0.0, 0.0, 0.0)),
+    ("nine-skills", "hop_forward", (0.15, 0.0, 0.0)),
 ]
-HOPS = [("nine-skills", "hop", (0.0, 0.0, 0.0)), ("nine-skills", "hop_forward", (0.15, 0.0, 0.0))]
 
 
 def tell(line):
@@ -120,13 +121,6 @@ def test_the_velocity_is_known_to_5_cm_a_second_along_each_axis(bundle, skill, c
     assert done.rms.max() <= MOST
 
 
-@pytest.mark.parametrize(("bundle", "skill", "command"), HOPS)
-def test_in_the_air_no_foot_tells_the_velocity_but_it_comes_back(bundle, skill, command):
-    done = drive(bundle, skill, command)
-    tell(f"{bundle} {skill} {command}: {done}")
-    assert MOST < done.rms.max() < 0.3  # of the 0.7 m/s at which it lands
-
-
 @pytest.mark.parametrize(
     "command",
     [("walk", (0.3, 0.0, 0.0)), ("walk_backward", (-0.2, 0.0, 0.0)), ("sidestep_left", (0.0, 0.12, 0.0))],
@@ -150,4 +144,4 @@ def test_odometry_is_off_by_a_tenth_of_the_way():
 def test_a_duck_that_deviates_from_the_model_is_known_less_well(skill, command, seed):
     done = drive("nine-skills", skill, command, Twin.draw(Randomization.full(), seed))
     tell(f"duck {seed} {skill} {command}: {done}")
-    assert done.rms.max() < 2 * MOST
+    assert done.rms.max() < 2.2 * MOST

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite, sqrt
 from pathlib import Path
@@ -66,17 +66,56 @@ class Calibration:
                 )
 
 
+@dataclass(frozen=True)
+class Measured:
+    """Part of a calibration: what was measured, or what a file holds.
+
+    Attributes:
+        joint_offsets: servo angle at the joint's zero, by joint [rad].
+        imu_mounting: quaternion (w, x, y, z) from IMU axes to trunk axes, None for none.
+        gyro_bias: what the gyroscope says at rest, about the IMU's own axes [rad/s], None for none.
+    """
+
+    joint_offsets: Mapping[str, float] = field(default_factory=dict)
+    imu_mounting: Quaternion | None = None
+    gyro_bias: Vector | None = None
+
+    def over(self, old: Calibration) -> Calibration:
+        """Return a calibration with what was measured in its place.
+
+        Raises:
+            ConfigError: a value is none that a duck can have.
+        """
+        pairs = zip(JOINT_NAMES, old.joint_offsets, strict=True)
+        return Calibration(
+            tuple(self.joint_offsets.get(name, offset) for name, offset in pairs),
+            old.imu_mounting if self.imu_mounting is None else self.imu_mounting,
+            old.gyro_bias if self.gyro_bias is None else self.gyro_bias,
+        )
+
+
 def load_calibration(path: Path) -> Calibration:
-    """Read a calibration file.
+    """Read a calibration file; what it does not hold is as in `Calibration()`.
+
+    Raises:
+        ConfigError: the file is absent, too large, not TOML, or holds an unknown or bad value.
+    """
+    return load_measured(path).over(Calibration())
+
+
+def load_measured(path: Path) -> Measured:
+    """Return what a calibration file holds.
 
     Raises:
         ConfigError: the file is absent, too large, not TOML, or holds an unknown or bad value.
     """
     content = read_bounded(path, MAX_FILE_BYTES, ConfigError)
     try:
-        return _parse(tomllib.loads(content.decode("utf-8")))
+        measured = _parse(tomllib.loads(content.decode("utf-8")))
+        measured.over(Calibration())
     except (ValueError, OverflowError, RecursionError) as error:  # huge numbers and deep nesting are TOML too
         raise ConfigError(f"{path} is no valid calibration: {error}") from error
+    return measured
 
 
 def save_calibration(calibration: Calibration, path: Path) -> None:
@@ -85,54 +124,61 @@ def save_calibration(calibration: Calibration, path: Path) -> None:
     Raises:
         ConfigError: the file cannot be written there.
     """
+    offsets = dict(zip(JOINT_NAMES, calibration.joint_offsets, strict=True))
+    save_measured(Measured(offsets, calibration.imu_mounting, calibration.gyro_bias), path)
+
+
+def save_measured(measured: Measured, path: Path) -> None:
+    """Write a calibration file with nothing but what was measured, as `save_calibration` does.
+
+    Raises:
+        ConfigError: the file cannot be written there.
+    """
     try:
         with replacing(path) as temporary, temporary.open("w", encoding="utf-8") as file:
-            file.write(_render(calibration))
+            file.writelines(f"{line}\n" for line in _lines(measured))
             file.flush()
             os.fsync(file.fileno())  # a duck's battery may be pulled at any moment
     except OSError as error:
         raise ConfigError(f"cannot write {path}: {error.strerror}; choose another place") from error
 
 
-def _render(calibration: Calibration) -> str:
-    pairs = zip(JOINT_NAMES, calibration.joint_offsets, strict=True)
-    lines = [
-        "# What this duck's parts deviate by. `duck calibrate` measures it.",
-        "",
-        "# Angle of each servo where its joint is at zero [rad].",
-        "[joint_offsets]",
-        *(f"{name} = {float(offset)!r}" for name, offset in pairs),
-        "",
-        "[imu]",
-        "# Rotation from the IMU's axes to the trunk's, as a quaternion (w, x, y, z).",
-        f"mounting = {_row(calibration.imu_mounting)}",
-        "# What the gyroscope says at rest, about the IMU's axes (x, y, z) [rad/s].",
-        f"gyro_bias = {_row(calibration.gyro_bias)}",
-    ]
-    return "\n".join(lines) + "\n"
+def _lines(measured: Measured) -> Iterator[str]:
+    yield "# What this duck's parts deviate by. `duck calibrate` measures it."
+    yield from ("", "# Angle of each servo where its joint is at zero [rad].", "[joint_offsets]")
+    yield from (f"{name} = {float(offset)!r}" for name, offset in measured.joint_offsets.items())
+    yield from ("", "[imu]")
+    if measured.imu_mounting is not None:
+        yield "# Rotation from the IMU's axes to the trunk's, as a quaternion (w, x, y, z)."
+        yield f"mounting = {_row(measured.imu_mounting)}"
+    if measured.gyro_bias is not None:
+        yield "# What the gyroscope says at rest, about the IMU's axes (x, y, z) [rad/s]."
+        yield f"gyro_bias = {_row(measured.gyro_bias)}"
 
 
 def _row(values: Sequence[float]) -> str:
     return f"[{', '.join(repr(float(value)) for value in values)}]"
 
 
-def _parse(data: dict[str, Any]) -> Calibration:
+def _parse(data: dict[str, Any]) -> Measured:
     _refuse_unknown("the file", data, {"joint_offsets", "imu"})
     offsets, imu = _table(data, "joint_offsets"), _table(data, "imu")
     _refuse_unknown("[joint_offsets]", offsets, set(JOINT_NAMES))
     _refuse_unknown("[imu]", imu, {"mounting", "gyro_bias"})
-    w, x, y, z = _numbers(imu, "mounting", "four numbers (w, x, y, z)", IMU_BOARD_MOUNTING)
-    bias_x, bias_y, bias_z = _numbers(imu, "gyro_bias", "three numbers (x, y, z)", (0.0, 0.0, 0.0))
-    return Calibration(
-        tuple(_number(name, offsets.get(name, 0.0)) for name in JOINT_NAMES),
-        (w, x, y, z),
-        (bias_x, bias_y, bias_z),
-    )
+    mounting: Quaternion | None = None
+    bias: Vector | None = None
+    if "mounting" in imu:
+        w, x, y, z = _numbers(imu, "mounting", 4, "four numbers (w, x, y, z)")
+        mounting = (w, x, y, z)
+    if "gyro_bias" in imu:
+        x, y, z = _numbers(imu, "gyro_bias", 3, "three numbers (x, y, z)")
+        bias = (x, y, z)
+    return Measured({name: _number(name, offset) for name, offset in offsets.items()}, mounting, bias)
 
 
-def _numbers(imu: dict[str, Any], key: str, what: str, default: Sequence[float]) -> list[float]:
-    values = imu.get(key, list(default))
-    if not isinstance(values, list) or len(values) != len(default):
+def _numbers(imu: dict[str, Any], key: str, count: int, what: str) -> list[float]:
+    values = imu[key]
+    if not isinstance(values, list) or len(values) != count:
         raise ConfigError(f"[imu] {key} must be {what}, not {values!r}")
     return [_number(f"[imu] {key}", value) for value in values]
 

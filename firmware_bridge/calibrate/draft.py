@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import degrees
 
 import numpy as np
 
 from firmware_bridge.calibrate.mounting import MountingFit, turned
-from hardware.calibration import Calibration, Quaternion, Vector
+from hardware.calibration import Calibration, Measured, Quaternion, Vector
 from hardware.joints import JOINT_NAMES
 
 TOOTH = 0.27
@@ -46,12 +46,15 @@ class Draft:
         """Whether nothing was measured."""
         return not self.offsets and self.mounting is None and self.bias is None
 
-    def take(self, kept: Calibration) -> None:
-        """Take over what an earlier run measured: what differs from the old calibration."""
-        pairs = zip(JOINT_NAMES, self.old.joint_offsets, kept.joint_offsets, strict=True)
-        self.offsets = {name: new for name, old, new in pairs if new != old}
-        self.mounting = kept.imu_mounting if kept.imu_mounting != self.old.imu_mounting else None
-        self.bias = kept.gyro_bias if kept.gyro_bias != self.old.gyro_bias else None
+    @property
+    def measured(self) -> Measured:
+        """What was measured."""
+        return Measured(dict(self.offsets), self.mounting, self.bias)
+
+    def take(self, kept: Measured) -> None:
+        """Take over what an earlier run measured."""
+        self.offsets = dict(kept.joint_offsets)
+        self.mounting, self.bias = kept.imu_mounting, kept.gyro_bias
 
     def mount(self, fit: MountingFit | None) -> None:
         """Set the mounting; None leaves the old one."""
@@ -60,11 +63,7 @@ class Draft:
 
     def calibration(self) -> Calibration:
         """Return the old calibration with what was measured in its place."""
-        pairs = zip(JOINT_NAMES, self.old.joint_offsets, strict=True)
-        new = replace(self.old, joint_offsets=tuple(self.offsets.get(name, old) for name, old in pairs))
-        if self.mounting is not None:
-            new = replace(new, imu_mounting=self.mounting)
-        return replace(new, gyro_bias=self.bias) if self.bias is not None else new
+        return self.measured.over(self.old)
 
     def rows(self) -> list[tuple[str, str, str, str]]:
         """Return a table: what, old, new, and the unit; `=` stands for what was not measured."""

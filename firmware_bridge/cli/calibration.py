@@ -83,7 +83,7 @@ def calibrate(options: argparse.Namespace, signals: StopSignals) -> int:
             console.tell(f"stopped: {ended}; the old file is as it was, and every servo is limp")
             return EXIT_SIGNAL + signals.received if signals.received else EXIT_ERROR
         finally:
-            outcome.tell_unfinished(f" --output {shlex.quote(str(plan.output))}" if options.output else "")
+            outcome.tell_unfinished(_again(options))
 
 
 def _check(options: argparse.Namespace) -> _Plan:
@@ -100,6 +100,17 @@ def _check(options: argparse.Namespace) -> _Plan:
     joints = tuple(options.joints or JOINT_NAMES) if everything or options.joints is not None else ()
     old = old_calibration(config.calibration.file if options.check else output, config.calibration.file)
     return _Plan(config, settings, output, old, joints, everything or options.imu)
+
+
+def _again(options: argparse.Namespace) -> str:
+    """Return the options of a command line that calibrates the same into the same file."""
+    given: list[object] = []
+    for name in ("config", "port", "output"):
+        value = getattr(options, name)
+        given += [f"--{name}", value] if value is not None else []
+    given += ["--imu"] if options.imu else []
+    given += ["--joints", *options.joints] if options.joints is not None else []
+    return "".join(f" {shlex.quote(str(word))}" for word in given)
 
 
 def _pause(signals: StopSignals) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +11,14 @@ from tempfile import TemporaryFile, gettempdir
 from firmware_bridge.calibrate.dialogue import Console, StoppedError, Task
 from firmware_bridge.calibrate.draft import Draft
 from firmware_bridge.cli.tables import aligned
-from hardware.calibration import MAX_FILE_BYTES, Calibration, load_calibration, save_calibration
+from hardware.calibration import (
+    MAX_FILE_BYTES,
+    Calibration,
+    load_calibration,
+    load_measured,
+    save_calibration,
+    save_measured,
+)
 from hardware.errors import CalibrationError, ConfigError
 from hardware.files import followed
 
@@ -55,8 +62,9 @@ def check_place(output: Path) -> None:
 class Outcome:
     """Where a calibration goes.
 
-    Each value that is kept is at once in a file beside that of the calibration, so that a closed terminal, an
-    empty battery or a lost bus costs no more than the step at hand; `duck calibrate --resume` goes on there.
+    Each value that is kept is at once in a file beside that of the calibration, which holds those alone, so
+    that a closed terminal, an empty battery or a lost bus costs no more than the step at hand;
+    `duck calibrate --resume` goes on there.
 
     Args:
         output: the calibration's file; `check_place` is content with it.
@@ -72,7 +80,7 @@ class Outcome:
         self.output, self.written = output, False
         self._draft, self._console = draft, console
         self._unfinished = output.with_name(f"{output.stem}.unfinished{output.suffix}")
-        self._kept = False
+        self._kept = self._safe = False  # whether it holds something, and all of it
         self._elsewhere = _elsewhere(output.name)
 
     def begin(self, resume: bool) -> None:
@@ -81,41 +89,61 @@ class Outcome:
         Raises:
             ConfigError: there is nothing, or it is not valid.
         """
+        try:
+            there = self._unfinished.exists()
+        except OSError as error:
+            raise ConfigError(
+                f"cannot use {self._unfinished}: {error.strerror}; choose another --output"
+            ) from error
+        if self._unfinished.is_symlink():
+            raise ConfigError(f"{self._unfinished} is a link, and what it leads to would be lost; remove it")
         if resume:
-            if not self._unfinished.exists():
+            if not there:
                 raise ConfigError(f"there is no {self._unfinished} to go on with; leave --resume out")
-            self._draft.take(load_calibration(self._unfinished))
-            self._kept = True
-        elif self._unfinished.exists():
+            self._draft.take(load_measured(self._unfinished))
+            self._kept = self._safe = True
+        elif there:
             self._console.tell(
                 f"{self._unfinished} holds what an earlier run measured. --resume goes on with it; the first "
                 "value you keep now replaces it."
             )
 
     def remembered(self, task: Task) -> Task:
-        """Return a task whose value is in a file as soon as it is kept."""
+        """Return a task whose value is in a file as soon as it is kept, and no longer once it is skipped."""
 
-        def keep() -> None:
-            task.keep()
+        def noted(action: Callable[[], None]) -> Callable[[], None]:
+            def act() -> None:
+                action()
+                self._note()
+
+            return act
+
+        return replace(task, keep=noted(task.keep), skip=noted(task.skip))
+
+    def _note(self) -> None:
+        """Bring the unfinished file up to date."""
+        if self._draft.empty and not self._kept:
+            return
+        try:
             if self._draft.empty:
-                return
-            try:
-                save_calibration(self._draft.calibration(), self._unfinished)
-                self._kept = True
-            except ConfigError as error:
-                self._console.tell(f"  not safe from a power cut yet: {error}")
-
-        return replace(task, keep=keep)
+                self._unfinished.unlink(missing_ok=True)
+            else:
+                save_measured(self._draft.measured, self._unfinished)
+            self._kept, self._safe = not self._draft.empty, True
+        except (ConfigError, OSError) as error:
+            self._safe = False
+            self._console.tell(f"  not safe from a power cut yet: {error}")
 
     def tell_unfinished(self, options: str) -> None:
         """Say how to go on where something was kept that is not in the calibration's file.
 
         Args:
-            options: those of the command line that say which file it is.
+            options: those of the command line that say what was calibrated, and into which file.
         """
         if self._kept and not self.written:
+            what = "what you kept" if self._safe else "what you kept, but for the last of it,"
             command = f"duck calibrate --resume{options}"
-            self._console.tell(f"what you kept is in {self._unfinished}; `{command}` goes on from there")
+            self._console.tell(f"{what} is in {self._unfinished}; `{command}` goes on from there")
 
     def task(self) -> Task:
         """Return the last step, which writes the file, and stays open where that does not work."""
@@ -166,9 +194,9 @@ class Outcome:
 
 def _elsewhere(name: str) -> Iterator[Path]:
     """Yield other places where a file of this name can be written and none is."""
-    for folder in ("~", ".", gettempdir(), "/dev/shm"):
-        place = Path(folder).expanduser().absolute() / name
-        with suppress(ConfigError, OSError):
+    for folder in (Path.home, Path.cwd, lambda: Path(gettempdir()), lambda: Path("/dev/shm")):
+        with suppress(ConfigError, OSError, RuntimeError):  # of these, nobody has a home
+            place = folder() / name
             if place.parent.is_dir() and not place.exists():
                 check_place(place)
                 yield place

@@ -4,7 +4,7 @@ import pytest
 
 from firmware_bridge.calibrate.draft import Draft
 from firmware_bridge.calibrate.mounting import MountingFit
-from hardware.calibration import IMU_BOARD_MOUNTING, Calibration
+from hardware.calibration import IMU_BOARD_MOUNTING, Calibration, Measured
 
 OLD = Calibration((0.1,) * 14, (1.0, 0.0, 0.0, 0.0), (0.01, 0.0, 0.0))
 
@@ -31,10 +31,11 @@ def test_mounting_and_bias_are_taken_over_alone_or_together() -> None:
 
 def test_what_an_earlier_run_measured_counts_as_measured() -> None:
     draft = Draft(OLD)
-    draft.take(Calibration((*[0.1] * 4, -0.2, *[0.1] * 9), OLD.imu_mounting, (0.0, 0.02, 0.0)))
-    assert draft == Draft(OLD, {"left_ankle": -0.2}, bias=(0.0, 0.02, 0.0))
-    draft.take(Calibration(OLD.joint_offsets, IMU_BOARD_MOUNTING, OLD.gyro_bias))
+    draft.take(Measured({"left_ankle": 0.1}, gyro_bias=(0.0, 0.02, 0.0)))  # also where it is as before
+    assert draft == Draft(OLD, {"left_ankle": 0.1}, bias=(0.0, 0.02, 0.0))
+    draft.take(Measured(imu_mounting=IMU_BOARD_MOUNTING))
     assert draft == Draft(OLD, {}, IMU_BOARD_MOUNTING)
+    assert draft.measured == Measured({}, IMU_BOARD_MOUNTING)
 
 
 def test_the_table_shows_old_beside_new() -> None:

@@ -37,7 +37,8 @@ def test_a_calibration_that_ended_early_goes_on_where_it_was(
     first.press("\x03")
     assert first.finish() == 130
     told = " ".join(first.shown.split())
-    assert f"what you kept is in {unfinished}; `duck calibrate --resume` goes on from there" in told
+    assert f"what you kept is in {unfinished}; `duck calibrate --resume --port " in told
+    assert "--joints left_knee left_ankle` goes on from there" in told
 
     second = person("--joints", "left_knee", "left_ankle", "--resume")
     measure(second, "joint 1 of 1: left_ankle")

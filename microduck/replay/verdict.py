@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from microduck.replay.search import WORTH, Finding
 from microduck.replay.size import NOISE
@@ -26,6 +26,10 @@ ADVICE: Mapping[str, str] = {
 """What to do, by the property of the duck."""
 
 
+UNEVEN_S = 0.001
+"""Spread of the reads from which it is told of [s]; a quiet computer stays below."""
+
+
 @dataclass(frozen=True)
 class Verdict:
     """What is said of a gap.
@@ -43,6 +47,11 @@ class Verdict:
 
 def judge(study: Study) -> Verdict:
     """Return what is to be said."""
+    verdict = _judge(study)
+    return replace(verdict, sentences=(*verdict.sentences, *_uneven(study)))
+
+
+def _judge(study: Study) -> Verdict:
     search = study.search
     causes = tuple(finding for finding in search.findings if finding.matters)
     if study.is_noise:
@@ -101,10 +110,11 @@ def _nothing(study: Study) -> str:
     fitted = [f"{one.cause.name} {one.cause.say(one.value)}" for one in study.search.findings]
     if fitted:
         return f"What explains it is too small to be a fault: {', '.join(fitted)}."
+    explains = f"The best of all causes, {best.cause.name} at {best.cause.say(best.best)}, explains"
+    told = f"{explains} {share:.0f} % of it. " if share >= 1 else "No cause explains any of it. "
     return (
-        f"The best of all causes, {best.cause.name} at {best.cause.say(best.best)}, explains {share:.0f} % "
-        f"of it. Less than {100 * WORTH:.0f} % is what a wrong cause may explain as well: look at masses, "
-        "the floor, play in the joints, a single weak servo, or a hand that held the duck."
+        f"{told}Less than {100 * WORTH:.0f} % is what a wrong cause may explain as well: look at masses, the "
+        "floor, play in the joints, a single weak servo, or a hand that held the duck."
     )
 
 
@@ -112,4 +122,14 @@ def _left(study: Study) -> str:
     size = study.search.size
     return f"What is left has the size {size:.2f}" + (
         ": noise." if size <= NOISE else f"; noise ends at {NOISE:g}."
+    )
+
+
+def _uneven(study: Study) -> tuple[str, ...]:
+    unsure_s = study.windows.unsure_s
+    if unsure_s < UNEVEN_S:
+        return ()
+    return (
+        f"Reads took unevenly long, so when the duck was measured is known to {1e3 * unsure_s:.1f} ms only. "
+        "That hides small gaps and may leave some; record on a computer that has less to do.",
     )

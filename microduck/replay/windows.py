@@ -56,6 +56,17 @@ class Windows:
         """What usually lies between a measurement and the target it led to [s]."""
         return float((self.written[:, PAST:] - self.time)[self.counted].median())
 
+    @property
+    def unsure_s(self) -> float:
+        """How far the moment of a measurement may be from where `time` has it [s].
+
+        A robot's reads take equally long. Where they do not, the other side came to measure, or to hear of a
+        target, sooner or later, and no log tells when: half of the range that nine in ten lie in.
+        """
+        took = (self.written[:, PAST:] - self.time)[self.counted]
+        low, high = took.quantile(torch.tensor([0.05, 0.95], dtype=took.dtype)).tolist()
+        return 0.5 * (high - low)
+
     def some(self, most: int) -> Windows:
         """Return at most so many windows, spread over the log."""
         if len(self) <= most:

@@ -154,6 +154,8 @@ def load_config(path: Path | None) -> Config:
     """
     if path is None:
         return Config()
+    if not path.exists() and str(path) == os.environ.get(CONFIG_VARIABLE):
+        raise ConfigError(f"there is no {path}, which ${CONFIG_VARIABLE} names; `duck config init` makes it")
     config = read_sections(path, Config)
     if config.calibration.file is None:
         return config

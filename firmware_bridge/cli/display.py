@@ -102,8 +102,8 @@ def live_line(tick: Tick) -> str:
     limits = f" | limited by {', '.join(tick.limited_by)}" if tick.limited_by else ""
     return (
         f"{tick.mode.value} {tick.mode_s:.1f} s | {tick.skill} {vx:+.2f} {vy:+.2f} {yaw:+.2f} | "
-        f"lean {_lean(tick)} deg | {tick.rate_hz:.2f} Hz | missed {tick.missed} | "
-        f"bus errors {tick.bus_errors}{limits}"
+        f"lean {_lean(tick)} deg | {tick.rate_hz:.1f} Hz, missed {tick.missed}, errors {tick.bus_errors}"
+        f"{limits}"
     )
 
 
@@ -122,7 +122,7 @@ def summary_table(summary: Summary, cpu_share: float) -> str:
     rows = {
         "end": f"{summary.mode.value}: {summary.reason}",
         "driven": f"{summary.run_s:.2f} s",
-        "ticks": f"{summary.ticks}, {summary.missed} missed",
+        "ticks": f"{summary.ticks}, {summary.missed} missed{_when_missed(summary)}",
         "rate": f"{summary.rate_hz:.3f} Hz, at worst {1e3 * summary.worst_lateness_s:.1f} ms late",
         "work": f"{1e3 * summary.mean_work_s:.2f} ms a tick, at worst {1e3 * summary.worst_work_s:.1f} ms",
         "stages": f"{', '.join(stages)} ms, in brackets the worst",
@@ -134,6 +134,11 @@ def summary_table(summary: Summary, cpu_share: float) -> str:
     if summary.commands_refused:
         rows["input"] = f"{summary.commands_refused} refused, for they were no command"
     return "\n".join(f"{name:<13}{text}" for name, text in rows.items())
+
+
+def _when_missed(summary: Summary) -> str:
+    """Say how many were missed on the way: switching torque on and off may well take longer than a tick."""
+    return f", {summary.tally.missed_driving} of them while the policy drove" if summary.missed else ""
 
 
 def _counts(counts: Mapping[str, int]) -> str:

@@ -70,7 +70,7 @@ def _loop(tick: Any) -> str:
     times = stages.items() if isinstance(stages, dict) else ()
     budget = "  ".join(f"{name} {_number(seconds, '.1f', 1e3)}" for name, seconds in times)
     rate = _number(_at(tick, "loop", "rate_hz"), ".2f")
-    return f"{rate} Hz, {_text(tick, 'loop', 'missed')} missed; ms of this tick: {budget or NONE}"
+    return f"{rate} Hz, {_text(tick, 'loop', 'missed')} missed; ms: {budget or NONE}"
 
 
 def _bus(tick: Any) -> str:

@@ -26,7 +26,7 @@ ASK_S = 0.2
 LOST_S = 0.5
 """Silence of a terminal that used to answer after which it counts as lost [s]."""
 TELL_S = 1.0
-"""Least time between two answers to keys that mean nothing [s], which else could fill the screen."""
+"""Least time between two answers to keys that change nothing [s], which else could fill the screen."""
 ANSWER_S = 0.1
 """Time an answer that is still to come has when the terminal is given back [s]."""
 PATIENCE_S = 2.0
@@ -121,12 +121,17 @@ class KeyboardCommands:
             self._halt()
             self._events.put(event)
         elif key in keys.STEPS:
-            wanted = np.round(self._command + keys.STEPS[key], 6)  # so that there and back is zero again
-            self._command = self._boxes.nearest(self._skill, wanted)
+            self._step(keys.STEPS[key])
         elif key == keys.HELP:
             self._say(keys.help_line(self._boxes.names))
         else:
             self._choose(key)
+
+    def _step(self, step: tuple[float, float, float]) -> None:
+        wanted = np.round(self._command + step, 6)  # so that there and back is zero again
+        before, self._command = self._command, self._boxes.nearest(self._skill, wanted)
+        if (self._command == before).all():
+            self._answer(f"{self._skill} goes no further that way; ? tells the other skills")
 
     def _choose(self, key: bytes) -> None:
         index = keys.SKILL_KEYS.find(key.decode("latin-1"))
@@ -138,10 +143,14 @@ class KeyboardCommands:
 
     def _refuse(self, key: bytes) -> None:
         self.refused += 1
+        self._answer(f"the key {key.decode('latin-1')!a} does nothing; ? tells what keys do")
+
+    def _answer(self, text: str) -> None:
+        """Tell why a key changed nothing."""
         now = self._now()
         if now - self._told >= TELL_S:
             self._told = now
-            self._say(f"the key {key.decode('latin-1')!a} does nothing; ? tells what keys do")
+            self._say(text)
 
     def _ask(self, now: float) -> None:
         if not self._asking or now - self._asked < ASK_S:

@@ -123,13 +123,14 @@ class _Loop:
         self._limited, self._motion.asked = (), Asked()
         self._pass_time(periods, self._aim(request))
         order = self._decider.decide(request, live, silent_s)
-        if order:
-            self._obey(order)
+        obeying_s = self._time_to_obey(order) if order else 0.0
         targets = self._targets()
         decided_s = ticker.now()
         if targets is not None:
             self._write(targets)
-        times = (read_s - ticker.started_s, decided_s - read_s, ticker.now() - decided_s, ticker.idle_s)
+        written_s = ticker.now() - decided_s
+        policy_s = decided_s - read_s - obeying_s  # a change of mode writes: gains, torque
+        times = (read_s - ticker.started_s, policy_s, written_s + obeying_s, ticker.idle_s)
         self._report(request, dict(zip(STAGES, times, strict=True)))
 
     def _aim(self, request: Request) -> Aim:
@@ -155,9 +156,16 @@ class _Loop:
         self._modes.periods += periods
         if mode in (Mode.STAND, Mode.RUN):
             self._decider.driven_s += periods * CONTROL_PERIOD_S
+            self._tally.missed_driving += periods - 1
         # A rise that ran on unseen would end in a jump.
         if mode in STIFF and sample is not None and (mode is not Mode.RISE or self._senses.fresh):
             self._motion.advance(mode, aim, sample, periods)
+
+    def _time_to_obey(self, order: Order) -> float:
+        """Obey an order and return how long that took [s]."""
+        begin_s = self._hooks.ticker.now()
+        self._obey(order)
+        return self._hooks.ticker.now() - begin_s
 
     def _obey(self, order: Order) -> None:
         order = self._decider.feasible(order)

@@ -13,7 +13,8 @@ from firmware_bridge.drive.modes import Mode
 from firmware_bridge.robot.body import BodySample
 
 STAGES = ("read", "policy", "write", "idle")
-"""Parts of a tick: the sample, everything from it to the targets, sending them, and waiting for the tick."""
+"""Parts of a tick: the sample, everything from it to the targets, writing (targets, or torque on or off), and
+waiting for the tick."""
 
 
 class Tick(NamedTuple):
@@ -106,6 +107,7 @@ class Tally:
         bus_errors: failed reads and writes by the name of their error.
         limited: ticks in which something was limited, by the name of the limit.
         alerts: joints whose servo reported a hardware fault; a charged pack's input voltage is none.
+        missed_driving: ticks that were skipped while the policy drove.
     """
 
     policy_ticks: int = 0
@@ -113,6 +115,7 @@ class Tally:
     bus_errors: Counter[str] = field(default_factory=Counter)
     limited: Counter[str] = field(default_factory=Counter)
     alerts: set[str] = field(default_factory=set)
+    missed_driving: int = 0
 
 
 @dataclass(frozen=True)

@@ -122,12 +122,7 @@ def _own_terms_explained(lines: str) -> Iterator[None]:
 
 def _train(trainer: Trainer, ranks: Ranks) -> None:
     def show(row: LogRow) -> None:
-        faults = f"  {row.dropped} dropped, {row.undone} undone" if row.dropped or row.undone else ""
-        bar.show(
-            trainer.progress(),
-            f"{row.transitions / 1e6:.2f} M steps  {row.rate:,.0f}/s  "
-            f"episode {row.episode_length / 50:.1f} s  off {row.speed_error:.3f} m/s{faults}",
-        )
+        bar.show(trainer.progress(), str(row))
 
     def show_check(row: ScoreRow) -> None:
         _tell(_told(row, trainer.env.tasks.names))

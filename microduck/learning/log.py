@@ -9,6 +9,7 @@ from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from hardware.contract import CONTROL_PERIOD_S
 from hardware.errors import TrainingError
 from hardware.files import read_bounded, replacing
 from microduck.learning.faults import writing
@@ -52,6 +53,13 @@ class LogRow:
     std: float
     dropped: int
     undone: int
+
+    def __str__(self) -> str:
+        faults = f"  {self.dropped} dropped, {self.undone} undone" if self.dropped or self.undone else ""
+        return (
+            f"{self.transitions / 1e6:.2f} M steps  {self.rate:,.0f}/s  "
+            f"episode {self.episode_length * CONTROL_PERIOD_S:.1f} s  off {self.speed_error:.3f} m/s{faults}"
+        )
 
 
 @dataclass(frozen=True)

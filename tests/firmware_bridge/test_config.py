@@ -251,3 +251,12 @@ def test_show_prints_what_is_in_force_and_where_it_comes_from(
     shown = capsys.readouterr().out
     assert shown.startswith(f"# from {path}\n") and "\ndeadman_s = 0.25\n" in shown
     assert parse(shown) == load_config(path)
+
+
+def test_a_file_that_only_the_environment_names_and_that_is_not_there_yet_can_be_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "duck.toml"
+    monkeypatch.setenv("MICRODUCK_CONFIG", str(path))
+    with pytest.raises(ConfigError, match=r"which \$MICRODUCK_CONFIG names; `duck config init` makes it"):
+        load_config(find_config(None))

@@ -33,6 +33,7 @@ SUMMARY = Summary(
         Counter({"BusTimeoutError": 5, "PortError": 1}),
         Counter({"target rate": 7, "deadman": 2}),
         {"left_knee"},
+        1,
     ),
     commands_refused=4,
 )
@@ -72,7 +73,7 @@ class Terminal(io.StringIO):
 
 def test_the_live_line_shows_mode_rate_errors_command_and_lean() -> None:
     assert live_line(tick()) == (
-        "run 3.2 s | walk +0.20 +0.00 -0.30 | lean 30 deg | 49.99 Hz | missed 3 | bus errors 6"
+        "run 3.2 s | walk +0.20 +0.00 -0.30 | lean 30 deg | 50.0 Hz, missed 3, errors 6"
     )
 
 
@@ -86,8 +87,10 @@ def test_the_lean_of_a_duck_that_was_not_seen_is_unknown() -> None:
 
 def test_who_steers_sees_mode_command_lean_and_rate_on_a_narrow_terminal() -> None:
     line = live_line(tick(skill="walk_backward", mode_s=3599.9))[:79]
-    for part in ("3599.9 s", "walk_backward +0.20 +0.00 -0.30", "lean 30 deg", "49.99 Hz"):
+    for part in ("3599.9 s", "walk_backward +0.20 +0.00 -0.30", "lean 30 deg", "50.0 Hz"):
         assert part in line
+    usual = live_line(tick(mode_s=9.9, missed=1, bus_errors=14))
+    assert usual.endswith("errors 14") and len(usual) < 80
 
 
 def test_a_file_gets_one_line_for_each_mode_and_no_live_line() -> None:
@@ -161,7 +164,7 @@ def test_the_summary_names_the_end_and_every_count() -> None:
     for part in (
         "fallen: leaned",
         "12.34 s",
-        "717, 2 missed",
+        "717, 2 missed, 1 of them while the policy drove",
         "49.980 Hz, at worst 3.1 ms late",
         "4.20 ms a tick, at worst 19.9 ms",
         "read 3.10 (12.0), write 0.40 (0.9) ms",

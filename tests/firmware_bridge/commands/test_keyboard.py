@@ -124,6 +124,12 @@ def test_a_key_without_a_meaning_is_counted_and_changes_nothing(driver: Driver) 
     assert (driver.request.skill, driver.source.refused) == ("trot", 5)
 
 
+def test_a_key_that_would_leave_the_skills_box_is_answered(driver: Driver) -> None:
+    driver.press(b"1", b"d")
+    assert driver.request.command.tolist() == [0, 0, 0]
+    assert driver.said == ["walk goes no further that way; ? tells the other skills"]
+
+
 def test_a_key_without_a_meaning_is_answered_but_never_more_than_once_a_second(driver: Driver) -> None:
     driver.press(b"%")
     assert driver.said == ["the key '%' does nothing; ? tells what keys do"]

@@ -52,7 +52,7 @@ def test_the_summary_tells_what_a_user_asks_first() -> None:
     for part in (
         "process 1234, commands from: keyboard",
         "run for 3.2 s, skill walk: the policy drives",
-        "49.98 Hz, 2 missed; ms of this tick: read 3.1  policy 0.2",
+        "49.98 Hz, 2 missed; ms: read 3.1  policy 0.2",
         "5 failed reads and writes; crc 2, timeout 3",
         "7.61 V, 63 % charged, hottest servo 43 C",
         "vx +0.20  vy +0.00  yaw +0.30",

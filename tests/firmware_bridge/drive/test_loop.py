@@ -313,10 +313,26 @@ def test_each_stage_of_a_tick_is_timed(drive: Any) -> None:
     assert summary.stages["idle"].worst_s == pytest.approx(0.014, abs=1e-6)  # before the first write
 
 
+def test_time_to_switch_torque_on_is_no_time_of_the_policy_and_ticks_missed_there_are_none_of_the_drive(
+    drive: Any,
+) -> None:
+    enable = drive.body.enable
+
+    def slow(p_gain: int) -> None:
+        drive.time.now_s += 0.05
+        enable(p_gain)
+
+    drive.body.enable = slow
+    summary = drive.run()
+    assert summary.stages["policy"].worst_s < 0.001
+    assert summary.stages["write"].worst_s == pytest.approx(0.05, abs=0.001)
+    assert (summary.missed, summary.tally.missed_driving) == (2, 0)
+
+
 def test_skipped_ticks_leave_the_gait_clock_in_real_time(drive: Any) -> None:
     drive.at(123, lambda: setattr(drive.time, "now_s", drive.time.now_s + 0.075))
     summary = drive.run()
-    assert summary.missed == 3
+    assert summary.missed == summary.tally.missed_driving == 3
     assert drive.body.writes[122][ANKLE] == pytest.approx(ankle_target(125), abs=1e-5)
     assert summary.run_s == pytest.approx(1.0)
     assert summary.tally.policy_ticks == 47

@@ -15,6 +15,10 @@ from hardware.errors import DuckError
 _SMALL_BYTES = 64 * 1024
 
 
+_STEM = 40
+"""Characters of a name in that of its temporary file, which must not be too long where the name is not."""
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Give a path beside `path` to write to; it takes the place of `path` if the block ends well.
@@ -47,7 +51,7 @@ def creating(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _beside(path: Path) -> Iterator[Path]:
-    temporary = followed(path).with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
+    temporary = followed(path).with_name(f".{path.stem[:_STEM]}.{os.getpid()}{path.suffix[:_STEM]}")
     try:
         yield temporary
     finally:

@@ -12,7 +12,7 @@ import numpy as np
 
 from firmware_bridge.drive.clock import Ticker
 from firmware_bridge.wire.protocol import Instruction, Packet
-from hardware.errors import ConfigError
+from hardware.errors import DuckError
 from microduck.virtual_body import STEP_S
 
 LOOK_S = 0.001
@@ -64,7 +64,7 @@ class LiveDuck:
         self._lock = Lock()
         self._lived_s = self._noted_s = clock()
         self._goals = 0.0 * bus.goals  # integral since the last step [rad s]
-        self._error: ConfigError | None = None
+        self._error: DuckError | OSError | None = None
 
     def hear(self, packet: Packet) -> None:
         """Live until a packet that reads, and note what is in force until one that writes.
@@ -78,14 +78,15 @@ class LiveDuck:
                 self._note(now)
                 if packet.instruction in _READS and now - self._lived_s >= LOOK_S:
                     self._step(now)
-            except ConfigError as error:
+            except (DuckError, OSError) as error:
                 self._error = error
 
     def live(self) -> None:
         """Live until now, but for the last step, which a read may yet end.
 
         Raises:
-            ConfigError: the report of a run cannot be written.
+            DuckError: the report of a run cannot be written.
+            OSError: nothing can be told.
         """
         with self._lock:
             if self._error:

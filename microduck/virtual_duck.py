@@ -294,10 +294,13 @@ def write_film(path: Path, film: list[np.ndarray], notify: Notify) -> None:
 @contextmanager
 def _linked(port: str, link: Path) -> Iterator[None]:
     """Let `link` point to the port inside the `with` block."""
-    if link.exists() and not link.is_symlink():
-        raise ConfigError(f"{link} is there and no link; choose another path for the port's link")
-    temporary = link.with_name(f".{link.name}.{os.getpid()}")
+    temporary = link.with_name(f".{os.getpid()}.link")
     try:
+        # Only what was a port may give way: one that is gone, or whose number is now another terminal's.
+        if os.path.lexists(link) and not (link.is_symlink() and (link.is_char_device() or not link.exists())):
+            raise ConfigError(
+                f"{link} is there and leads to no port; choose another path for the port's link"
+            )
         os.symlink(port, temporary)
         os.replace(temporary, link)
     except OSError as error:

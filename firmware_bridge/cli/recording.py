@@ -8,6 +8,7 @@ from pathlib import Path
 
 from firmware_bridge.recording.part import SUFFIX
 from hardware.errors import ConfigError
+from hardware.files import followed
 
 ENDING = ".tdz"
 
@@ -34,7 +35,7 @@ def refuse_recording(path: Path) -> None:
     Raises:
         ConfigError: it has.
     """
-    if path.resolve().name.lower().endswith((ENDING, ENDING + SUFFIX)):
+    if followed(path).name.lower().endswith((ENDING, ENDING + SUFFIX)):
         raise ConfigError(f"cannot write {path}: that is a recording's name; choose another file")
 
 

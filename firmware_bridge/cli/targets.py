@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from hardware.errors import ConfigError
@@ -18,6 +18,8 @@ def check_target(path: Path) -> None:
     with writing(path):
         if not path.parent.is_dir():
             raise ConfigError(f"cannot write {path}: there is no folder {path.parent}; make it")
+        with suppress(FileNotFoundError):
+            path.stat()  # fails for a name too long and for a link that leads to itself
         if path.is_dir():
             raise ConfigError(f"cannot write {path}: it is a folder; name a file in it")
 

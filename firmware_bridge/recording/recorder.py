@@ -235,8 +235,12 @@ class Recorder:
         return column
 
     def _keep(self, reason: str) -> None:
-        if os.path.exists(self._part):
-            way = f"{self._part} has the ticks and can be read; `duck convert` makes a .tdz of it"
+        try:
+            left = self._part.stat().st_size
+        except OSError:
+            left = 0
+        if left:
+            way = f"{self._part} has what there is of its ticks; `duck convert` makes a .tdz of it"
         else:
-            way = f"its ticks are lost, for {self._part} was removed meanwhile"
+            way = f"its ticks are lost, for {self._part} was emptied or removed meanwhile"
         self._dealings.tell(f"{self._path} was not made ({reason}); {way}")

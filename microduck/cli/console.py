@@ -14,7 +14,15 @@ from rich.markup import escape
 
 from hardware.errors import DuckError
 
-console = Console(highlight=False)
+
+class _Console(Console):
+    """Leaves it to the program what follows when nobody reads any more; rich would end it."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
+console = _Console(highlight=False)
 
 
 def run_safely(command: Callable[[], None], *, debug: bool = False) -> int:
@@ -29,13 +37,34 @@ def run_safely(command: Callable[[], None], *, debug: bool = False) -> int:
             f"[bold red]error:[/] {escape(str(error))}", soft_wrap=True
         )
         return 1
-    except BrokenPipeError:
-        # Whoever reads, such as `head`, has enough; what is still buffered must not fail once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # whoever reads, such as `head`, has enough
+        _drop_output()
     except KeyboardInterrupt:
         sys.stderr.write("stopped\n")
         return 130
+    except OSError as error:
+        if debug:
+            raise
+        _drop_output()
+        where = f"{error.filename}: " if error.filename else ""
+        sys.stderr.write(f"error: {where}{error.strerror or error}; --debug shows where it came from\n")
+        return 1
     return 0
+
+
+def tell(text: str) -> None:
+    """Print a line, if anybody is still reading; for a program that others depend on whoever reads."""
+    try:
+        console.print(text)
+    except BrokenPipeError:
+        _drop_output()
+
+
+def _drop_output() -> None:
+    """Let what is still buffered not fail once more at exit."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import tyro
 
+from hardware.errors import ConfigError
 from microduck.cli.console import console
 
 
@@ -17,7 +18,12 @@ def twin(file: tyro.conf.Positional[Path], seed: int = 0, strength: float = 1.0)
         seed: which duck; equal seeds give equal ducks.
         strength: 0 for the nominal duck, 1 for the full ranges.
     """
-    from microduck.randomization import Randomization, Twin, save_twin
+    from microduck.randomization import Randomization, Twin, load_twin, save_twin
 
+    if file.exists():
+        try:
+            load_twin(file)
+        except ConfigError as error:
+            raise ConfigError(f"{file} is there and no twin; name another file") from error
     save_twin(Twin.draw(Randomization.full().scaled(strength), seed), file)
     console.print(f"duck {seed} -> {file}")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from microduck.cli.console import asked_to_stop, console
+from firmware_bridge.cli.recording import refuse_recording
+from microduck.cli.console import asked_to_stop, tell
 
 
 def virtual_duck(
@@ -28,6 +29,8 @@ def virtual_duck(
     from microduck.randomization import load_twin
     from microduck.virtual_duck import VirtualDuckOptions, run_virtual_duck
 
+    for path in filter(None, (report, video)):
+        refuse_recording(path)
     options = VirtualDuckOptions(view, seconds, report, video, link, load_twin(twin) if twin else None)
     with asked_to_stop() as stopped:  # the report and the film are still written
-        run_virtual_duck(options, console.print, stopped)
+        run_virtual_duck(options, tell, stopped)

@@ -8,14 +8,17 @@ from pathlib import Path
 
 from firmware_bridge.recording import Log
 from hardware.errors import ConfigError
-from hardware.files import replacing
+from hardware.files import parse_object, read_bounded, replacing
 from microduck.randomization import save_twin
 from microduck.replay import GAP_FILE, PAGE_FILE, TWIN_FILE
-from microduck.replay.document import Source, as_text
+from microduck.replay.document import KIND, Source, as_text
 from microduck.replay.page import page
 from microduck.replay.study import Study
 from microduck.replay.verdict import Verdict
 from microduck.report.write import check_writable
+
+MAX_GAP_BYTES = 4 * 1024 * 1024
+"""Largest gap.json that is looked into; one holds a few kilobytes."""
 
 
 @contextmanager
@@ -27,20 +30,35 @@ def folder_for(folder: Path, twin: Path | None) -> Iterator[None]:
         twin: file of the duck that the robot is compared with.
 
     Raises:
-        ConfigError: it cannot be written to, or its twin.toml is that duck, or none that a replay left.
+        ConfigError: it cannot be written to, or holds that duck, or a file so called that no replay left.
     """
     nearest = folder / TWIN_FILE
-    if twin is not None and nearest.exists() and nearest.samefile(twin):
-        raise ConfigError(f"{nearest} is the duck to compare with and would be lost; choose another --out")
-    if nearest.exists() and not (folder / GAP_FILE).exists():
-        raise ConfigError(f"{nearest} was left by no replay and would be lost; choose another --out")
-    made = not folder.exists()
+    try:
+        made = not folder.exists()
+        there = [folder / name for name in (GAP_FILE, PAGE_FILE, TWIN_FILE) if (folder / name).exists()]
+        if twin is not None and nearest in there and nearest.samefile(twin):
+            raise ConfigError(
+                f"{nearest} is the duck to compare with and would be lost; choose another --out"
+            )
+    except OSError as error:
+        raise ConfigError(f"cannot use {folder}: {error.strerror}; choose another --out") from error
+    if there and not _is_gap(folder / GAP_FILE):
+        raise ConfigError(f"{there[-1]} was left by no replay and would be lost; choose another --out")
     check_writable(folder)
     try:
         yield
     finally:
         if made and not any(folder.iterdir()):
             folder.rmdir()
+
+
+def _is_gap(path: Path) -> bool:
+    """Return whether a replay left a file."""
+    try:
+        data = read_bounded(path, MAX_GAP_BYTES, ConfigError)
+        return parse_object(data, path.name, ConfigError).get("kind") == KIND
+    except ConfigError:
+        return False
 
 
 def write(folder: Path, source: Source, log: Log, study: Study, verdict: Verdict) -> None:

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from hardware.errors import ConfigError
+from microduck.cli.twin import twin as write_twin
 from microduck.randomization import Randomization, Twin, load_twin, save_twin
 
 
@@ -111,3 +112,14 @@ def test_a_missing_file_and_a_place_that_cannot_be_written_are_told(tmp_path):
 def test_impossible_twins_are_refused(arguments, message):
     with pytest.raises(ConfigError, match=message):
         Twin(**arguments)
+
+
+def test_a_twin_replaces_a_twin_and_nothing_else(tmp_path):
+    path = tmp_path / "odd.toml"
+    write_twin(path, seed=1)
+    write_twin(path, seed=2)
+    assert load_twin(path) == Twin.draw(Randomization.full(), 2)
+    path.write_bytes(b"a recording")
+    with pytest.raises(ConfigError, match="is there and no twin"):
+        write_twin(path, seed=3)
+    assert path.read_bytes() == b"a recording"

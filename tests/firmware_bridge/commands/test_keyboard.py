@@ -124,6 +124,14 @@ def test_a_key_without_a_meaning_is_counted_and_changes_nothing(driver: Driver) 
     assert (driver.request.skill, driver.source.refused) == ("trot", 5)
 
 
+def test_a_sequence_that_breaks_off_swallows_no_later_key(driver: Driver) -> None:
+    driver.terminal.typed = [b"\x1b[1;2;3"]
+    driver.source.latest()
+    driver.clock.now_s += 0.2
+    driver.terminal.typed = [b"x"]
+    assert driver.source.latest().event is Event.LIMP
+
+
 def test_a_key_that_would_leave_the_skills_box_is_answered(driver: Driver) -> None:
     driver.press(b"1", b"d")
     assert driver.request.command.tolist() == [0, 0, 0]

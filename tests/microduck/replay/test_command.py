@@ -104,3 +104,15 @@ def test_a_duck_that_bursts_in_the_simulator_leaves_numbers_and_no_log_of_mujoco
     assert told["verdict"] == "No duck that the simulator knows"
     assert told["causes"] == []
     assert told["size_left"] > 30
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("mine", [PAGE_FILE, GAP_FILE, TWIN_FILE])
+def test_a_file_of_the_same_name_that_no_replay_left_stays(standing, tmp_path, mine):
+    log, out = standing("walk.tdz"), tmp_path / "mine"
+    out.mkdir()
+    (out / GAP_FILE).write_text('{"mine": 1}')
+    (out / mine).write_text('{"mine": 2}')
+    with pytest.raises(ConfigError, match="was left by no replay and would be lost"):
+        replay(log, out=out, actuator="position")
+    assert (out / mine).read_text() == '{"mine": 2}'

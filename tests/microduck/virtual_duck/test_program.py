@@ -6,6 +6,7 @@ import os
 import pytest
 
 from hardware.errors import ConfigError, RenderError
+from microduck.cli.virtual_duck import virtual_duck
 from microduck.viewer import Viewer
 from microduck.virtual_body import VirtualBody
 from microduck.virtual_duck import VirtualDuckOptions, run_virtual_duck
@@ -38,6 +39,27 @@ def test_link_replaces_an_old_link_but_no_file(tmp_path, said):
     with pytest.raises(ConfigError, match="choose another path"):
         run_virtual_duck(VirtualDuckOptions(seconds=0.01, link=link), said.append)
     assert link.read_text() == "a file"
+
+
+def test_a_link_of_the_users_to_a_file_stays(tmp_path, said):
+    link, file = tmp_path / "duck", tmp_path / "file"
+    file.write_text("a file")
+    link.symlink_to(file)
+    with pytest.raises(ConfigError, match="leads to no port"):
+        run_virtual_duck(VirtualDuckOptions(seconds=0.01, link=link), said.append)
+    assert link.readlink() == file
+
+
+def test_a_link_name_that_is_none_is_told(tmp_path, said):
+    with pytest.raises(ConfigError, match="File name too long"):
+        run_virtual_duck(VirtualDuckOptions(seconds=0.01, link=tmp_path / ("a" * 300)), said.append)
+
+
+def test_a_recording_is_no_place_for_a_report(tmp_path):
+    (tmp_path / "walk.tdz").write_bytes(b"a recording")
+    with pytest.raises(ConfigError, match="a recording's name"):
+        virtual_duck(seconds=0.01, report=tmp_path / "walk.tdz")
+    assert (tmp_path / "walk.tdz").read_bytes() == b"a recording"
 
 
 def test_report_is_tried_before_the_start(tmp_path, said):

@@ -32,6 +32,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "open.token").chmod(0o644)
     (tmp_path / "folder").mkdir()
     (tmp_path / "to-a").symlink_to("a.tdz")
+    (tmp_path / "loop").symlink_to("loop")
     return tmp_path
 
 
@@ -60,6 +61,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("--report", "a.tdz", "--record", "a.tdz"), "cannot write a.tdz: that is a recording's name"),
         (("--report", "folder/../a.tdz.part", "--record", "a.tdz"), "a.tdz.part: that is a recording's name"),
         (("--report", "to-a", "--record", "a.tdz"), "cannot write to-a: that is a recording's name"),
+        (("--report", "loop"), "cannot write loop: Too many levels of symbolic links; choose another file"),
+        (("--report", "a" * 256), "File name too long; choose another file"),
         (("--report", "old.tdz"), "cannot write old.tdz: that is a recording's name"),
         (("--script", "none.script"), "none.script is not a file"),
         (("--script", "bad.script"), "bad.script, line 2: command vx = 9"),

@@ -6,10 +6,11 @@ import os
 import select
 import sys
 from collections import deque
+from time import monotonic
 from typing import Self
 
 from firmware_bridge.calibrate.dialogue import StoppedError
-from firmware_bridge.commands.keys import split_keys
+from firmware_bridge.commands.keys import KeyStream
 from firmware_bridge.commands.terminal import READ_BYTES, KeyTerminal
 
 _NAMES = {
@@ -34,7 +35,7 @@ class KeyConsole:
         self._input = sys.stdin.fileno()
         self._terminal = KeyTerminal(os.ttyname(self._input)) if os.isatty(self._input) else None
         self._keys: deque[bytes] = deque()
-        self._rest = b""
+        self._stream = KeyStream()
         self._ended = False
         self._shown = False
 
@@ -76,8 +77,8 @@ class KeyConsole:
     def _listen(self) -> None:
         typed = self._terminal.read() if self._terminal else self._read_pipe()
         self._ended = self._ended or typed is None
-        keys, self._rest = split_keys(self._rest + (typed or b""))
-        self._keys += keys
+        if typed:
+            self._keys += self._stream.feed(typed, monotonic())
 
     def _read_pipe(self) -> bytes | None:
         if self._ended or not select.select([self._input], [], [], 0)[0]:

@@ -25,8 +25,6 @@ ASK_S = 0.2
 """Time between two questions to the terminal [s]; two fit in the deadman's half second."""
 LOST_S = 0.5
 """Silence of a terminal that used to answer after which it counts as lost [s]."""
-SEQUENCE_S = 0.1
-"""Time after which the rest of a key's sequence comes no more [s]; else it would swallow the next key."""
 TELL_S = 1.0
 """Least time between two answers to keys that change nothing [s], which else could fill the screen."""
 ANSWER_S = 0.1
@@ -71,7 +69,7 @@ class KeyboardCommands:
         self.refused = 0
         self._boxes, self._skill, self._say, self._now = Boxes(skills), skill, say, now
         self._terminal = terminal or KeyTerminal()
-        self._events, self._rest, self._rest_s = Events(), b"", -inf
+        self._events, self._keys = Events(), keys.KeyStream()
         self._command = self._boxes.nearest(skill, NO_COMMAND)
         self._first, self._asked, self._answered, self._told = inf, -inf, -inf, -inf
         self._asking = True
@@ -98,11 +96,7 @@ class KeyboardCommands:
         self._terminal.close()
 
     def _take(self, typed: bytes, lost: bool, now: float) -> None:
-        if now - self._rest_s > SEQUENCE_S:
-            self._rest = b""
-        pressed, self._rest = keys.split_keys(self._rest + typed)
-        self._rest_s = now
-        for key in pressed:
+        for key in self._keys.feed(typed, now):
             if key == keys.ALIVE:
                 self._answered = now
             else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from math import inf
 
 from firmware_bridge.commands.request import Event
 
@@ -28,6 +29,8 @@ ZERO, HELP = b" ", b"?"
 SKILL_KEYS = "123456789befghijklmnoprtuvyz"
 """Keys of the first skills of a bundle: digits, then the letters that mean nothing else."""
 
+SEQUENCE_S = 0.1
+"""Time after which the rest of a key's sequence comes no more [s]."""
 _SEQUENCE = rb"\x1b\[[0-?]{0,12}[@-~]|\x1bO[@-~]"
 _KEY = re.compile(_SEQUENCE + rb"|.", re.DOTALL)
 _UNFINISHED = re.compile(rb"\x1b(?:\[[0-?]{0,12}|O)?\Z")
@@ -42,6 +45,24 @@ def split_keys(data: bytes) -> tuple[list[bytes], bytes]:
     end = unfinished.start() if unfinished else len(data)
     keys = [key.lower() if len(key) == 1 else key for key in _KEY.findall(data[:end])]
     return keys, data[end:]
+
+
+class KeyStream:
+    """Cuts what a terminal sends bit by bit into keys.
+
+    The beginning of a sequence that is not gone on with is forgotten, so that it swallows no later key.
+    """
+
+    def __init__(self) -> None:
+        self._rest, self._fed_s = b"", -inf
+
+    def feed(self, data: bytes, now: float) -> list[bytes]:
+        """Return the keys that bytes complete, which came at a monotonic time [s]."""
+        if now - self._fed_s > SEQUENCE_S:
+            self._rest = b""
+        pressed, self._rest = split_keys(self._rest + data)
+        self._fed_s = now
+        return pressed
 
 
 def help_line(names: Sequence[str]) -> str:

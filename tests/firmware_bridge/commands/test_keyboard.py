@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from firmware_bridge.commands.keyboard import KeyboardCommands
-from firmware_bridge.commands.keys import split_keys
+from firmware_bridge.commands.keys import KeyStream, split_keys
 from firmware_bridge.commands.request import Event
 from firmware_bridge.skills.manifest import Skill
 
@@ -297,3 +297,11 @@ def test_an_escape_key_does_not_swallow_the_limp_behind_it(driver: Driver) -> No
     driver.press(b"\x1b")
     driver.terminal.typed.append(b"x")
     assert driver.source.latest().event is Event.LIMP
+
+
+def test_a_stream_of_keys_puts_pieces_together_and_forgets_one_that_is_not_gone_on_with() -> None:
+    stream = KeyStream()
+    assert stream.feed(b"\x1b[", 1.0) == []
+    assert stream.feed(b"Aw", 1.05) == [b"\x1b[A", b"w"]
+    assert stream.feed(b"\x1b[1;2", 2.0) == []
+    assert stream.feed(b"x", 2.2) == [b"x"]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
-from firmware_bridge.recording.part import SUFFIX
+from firmware_bridge.cli.targets import check_target
+from firmware_bridge.recording.part import SUFFIX, path_beside
 from hardware.errors import ConfigError
 from hardware.files import followed
 
@@ -19,13 +21,12 @@ def record_path(given: Path) -> Path:
     Raises:
         ConfigError: there can be no such file.
     """
-    if given.is_dir():
+    if os.path.isdir(given):  # unlike Path.is_dir, no error where the name is too long
         return _dated(given, datetime.now(UTC))
     if given.suffix != ENDING:
         text = f"name a file that ends in {ENDING}, or a folder that is there"
         raise ConfigError(f"cannot record to {given}: {text}")
-    if not given.parent.is_dir():
-        raise ConfigError(f"cannot record to {given}: there is no folder {given.parent}; make it")
+    check_target(path_beside(given))  # the longer of its two names
     return given
 
 

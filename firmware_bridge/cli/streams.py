@@ -44,12 +44,12 @@ def flushed_output() -> Iterator[None]:
         try:
             sys.stdout.flush()
         except OSError:
-            _drop_output()
+            drop_output()
             raise
 
 
-def _drop_output() -> None:
-    """Let the interpreter's own flush at its end succeed."""
+def drop_output() -> None:
+    """Let what is still buffered not fail once more, when the interpreter flushes it at its end."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     os.close(null)

@@ -86,7 +86,7 @@ class Recorder:
         self._ended: str | None = None
         self._events: list[bytes] = []
         self._reason: tuple[Mode, str] | None = None
-        self._seen = self._size = self._told = 0
+        self._seen = self._size = self._told = self._readable = 0
         self.dropped = 0
 
     def __enter__(self) -> Self:
@@ -158,9 +158,11 @@ class Recorder:
         self._events.append(part.frame(part.EVENT, json.dumps(event).encode()))
 
     def _save(self) -> None:
-        if self._rows.count:
+        ticks = self._rows.count
+        if ticks:
             self._append(part.frame(part.TICKS, self._rows.take()) + b"".join(self._events))
             self._events.clear()
+            self._readable += ticks if self._ended is None else 0
 
     def _append(self, data: bytes) -> None:
         """Put bytes on the disk; where that fails, the recording is over."""
@@ -215,7 +217,9 @@ class Recorder:
             ArchiveError: not all that was written is there.
         """
         # Behind what was written in full there may be a piece for which the disk had no room.
+        self._readable = 0
         whole = part.Part(np.memmap(self._part, np.uint8, "r")[: self._size].data)
+        self._readable = whole.ticks
         if whole.problems:
             raise ArchiveError("; ".join(whole.problems))
         meta = {**whole.meta, "dropped": self.dropped, "ended": self._ended}
@@ -235,12 +239,8 @@ class Recorder:
         return column
 
     def _keep(self, reason: str) -> None:
-        try:
-            left = self._part.stat().st_size
-        except OSError:
-            left = 0
-        if left:
-            way = f"{self._part} has what there is of its ticks; `duck convert` makes a .tdz of it"
+        if self._readable:
+            way = f"{self._part} has {self._readable} of its ticks; `duck convert` makes a .tdz of it"
         else:
-            way = f"its ticks are lost, for {self._part} was emptied or removed meanwhile"
+            way = f"its ticks are lost, none can be read in {self._part}"
         self._dealings.tell(f"{self._path} was not made ({reason}); {way}")

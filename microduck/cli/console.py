@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -12,6 +11,7 @@ from types import FrameType
 from rich.console import Console
 from rich.markup import escape
 
+from firmware_bridge.cli.streams import drop_output
 from hardware.errors import DuckError
 
 
@@ -38,14 +38,14 @@ def run_safely(command: Callable[[], None], *, debug: bool = False) -> int:
         )
         return 1
     except BrokenPipeError:  # whoever reads, such as `head`, has enough
-        _drop_output()
+        drop_output()
     except KeyboardInterrupt:
         sys.stderr.write("stopped\n")
         return 130
     except OSError as error:
         if debug:
             raise
-        _drop_output()
+        drop_output()
         where = f"{error.filename}: " if error.filename else ""
         sys.stderr.write(f"error: {where}{error.strerror or error}; --debug shows where it came from\n")
         return 1
@@ -57,14 +57,7 @@ def tell(text: str) -> None:
     try:
         console.print(text)
     except BrokenPipeError:
-        _drop_output()
-
-
-def _drop_output() -> None:
-    """Let what is still buffered not fail once more at exit."""
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, sys.stdout.fileno())
-    os.close(null)
+        drop_output()
 
 
 @contextmanager

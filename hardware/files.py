@@ -13,10 +13,9 @@ from typing import Any
 from hardware.errors import DuckError
 
 _SMALL_BYTES = 64 * 1024
-
-
-_STEM = 40
-"""Characters of a name in that of its temporary file, which must not be too long where the name is not."""
+_PIECE = 24
+"""Characters of a name's stem, and of its ending, in that of its temporary file; at four bytes each this
+stays within the 255 bytes that a name may have."""
 
 
 @contextmanager
@@ -51,7 +50,7 @@ def creating(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _beside(path: Path) -> Iterator[Path]:
-    temporary = followed(path).with_name(f".{path.stem[:_STEM]}.{os.getpid()}{path.suffix[:_STEM]}")
+    temporary = followed(path).with_name(f".{path.stem[:_PIECE]}.{os.getpid()}{path.suffix[:_PIECE]}")
     try:
         yield temporary
     finally:

@@ -32,8 +32,8 @@ SKILL_KEYS = "123456789befghijklmnoprtuvyz"
 SEQUENCE_S = 0.1
 """Time after which the rest of a key's sequence comes no more [s]."""
 _SEQUENCE = rb"\x1b\[[0-?]{0,12}[@-pr-wy-~]?|\x1bO[@-~]"
-"""What a key or an answer sends; one that breaks off is a key without a meaning. No terminal in use ends one
-with `q` or `x`, so these are never part of one: they always end the drive, or switch torque off."""
+"""What a key or an answer sends; one after `ESC [` that breaks off is a key without a meaning. `q` and `x`
+end none of those, for no terminal in use sends such a one, so that quitting and limp are not swallowed."""
 _KEY = re.compile(_SEQUENCE + rb"|.", re.DOTALL)
 _UNFINISHED = re.compile(rb"\x1b(?:\[[0-?]{0,12}|O)?\Z")
 
@@ -41,8 +41,8 @@ _UNFINISHED = re.compile(rb"\x1b(?:\[[0-?]{0,12}|O)?\Z")
 def split_keys(data: bytes) -> tuple[list[bytes], bytes]:
     """Split what a terminal sent into keys, letters in lower case, and the beginning of one yet to come.
 
-    An escape that begins no known sequence is a key by itself, and a sequence that breaks off is one up to there,
-    so that neither swallows what is behind it.
+    An escape that begins no known sequence is a key by itself, and so is a sequence that breaks off; neither
+    swallows what is behind it.
     """
     unfinished = _UNFINISHED.search(data)
     end = unfinished.start() if unfinished else len(data)

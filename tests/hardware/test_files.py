@@ -57,6 +57,16 @@ def test_a_link_into_a_folder_that_is_not_there_is_not_broken_further(tmp_path):
     assert link.is_symlink() and list(tmp_path.iterdir()) == [link]
 
 
+@pytest.mark.parametrize("writing", [replacing, creating])
+@pytest.mark.parametrize(
+    "name", ["a" * 255, "\U0001f986" * 60 + ".json", "\U0001f986" * 30 + "." + "\U0001f986" * 32]
+)
+def test_a_name_as_long_as_a_file_system_takes_is_written_to(tmp_path, writing, name):
+    with writing(tmp_path / name) as temporary:
+        temporary.write_text("new")
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
 def no_links(*names):
     raise PermissionError("what link() gives on a VFAT stick")
 

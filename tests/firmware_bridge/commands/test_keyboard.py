@@ -280,7 +280,12 @@ def test_closing_gives_the_terminal_back(driver: Driver) -> None:
         (b"\x1bx", [b"\x1b", b"x"], b""),
         (b"\x1b\x1b[A", [b"\x1b", UP], b""),
         (b"\x1b[1;5A", [b"\x1b[1;5A"], b""),
-        (b"\x1b[" + b"1" * 40, [b"\x1b", b"[", *[b"1"] * 40], b""),
+        (b"\x1b[1;2;3x", [b"\x1b[1;2;3", b"x"], b""),
+        (b"\x1b[1;2;3q", [b"\x1b[1;2;3", b"q"], b""),
+        (b"\x1b[1;2;3 ", [b"\x1b[1;2;3", b" "], b""),
+        (b"\x1b[1;2;3\x1b[0n", [b"\x1b[1;2;3", b"\x1b[0n"], b""),
+        (b"\x1b[1;2Q", [b"\x1b[1;2Q"], b""),
+        (b"\x1b[" + b"1" * 40, [b"\x1b[" + b"1" * 12, *[b"1"] * 28], b""),
         (b"\xff\x00", [b"\xff", b"\x00"], b""),
     ],
 )
@@ -297,6 +302,18 @@ def test_an_escape_key_does_not_swallow_the_limp_behind_it(driver: Driver) -> No
     driver.press(b"\x1b")
     driver.terminal.typed.append(b"x")
     assert driver.source.latest().event is Event.LIMP
+
+
+def test_a_sequence_that_breaks_off_swallows_no_limp_that_comes_at_once(driver: Driver) -> None:
+    driver.press(b"\x1b[1;2;3")
+    driver.terminal.typed.append(b"x")
+    assert driver.source.latest().event is Event.LIMP
+
+
+def test_a_sequence_that_breaks_off_before_the_terminals_answer_chooses_no_skill(driver: Driver) -> None:
+    skill = driver.source.latest().skill
+    driver.terminal.typed.append(b"\x1b[1\x1b[0n")
+    assert driver.source.latest().skill == skill
 
 
 def test_a_stream_of_keys_puts_pieces_together_and_forgets_one_that_is_not_gone_on_with() -> None:

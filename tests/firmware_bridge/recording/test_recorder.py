@@ -20,7 +20,7 @@ from firmware_bridge.recording import space
 from firmware_bridge.recording.log import read_log
 from firmware_bridge.recording.recorder import Dealings, Recorder, create
 from firmware_bridge.recording.space import Space
-from hardware.errors import ConfigError
+from hardware.errors import ArchiveError, ConfigError
 
 Make = Callable[..., Tick]
 
@@ -232,7 +232,7 @@ def test_a_user_who_gives_up_keeps_the_append_only_file_with_all_its_ticks(
         for number in range(30):
             recorder.add(make_tick(number))
     assert [path.name for path in tmp_path.iterdir()] == ["a.tdz.part"]
-    assert "interrupted" in news[0] and "a.tdz.part has what there is of its ticks" in news[0]
+    assert "interrupted" in news[0] and "a.tdz.part has 30 of its ticks; `duck convert`" in news[0]
     log = read_log(tmp_path / "a.tdz.part")
     assert log.ticks == 30 and not log.complete and log.problem == "its drive never ended it"
 
@@ -287,10 +287,13 @@ def test_an_append_only_file_that_was_removed_meanwhile_is_not_called_readable(
     tmp_path: Path, meta: dict[str, Any], make_tick: Make
 ) -> None:
     news: list[str] = []
+    path = tmp_path / "a.tdz.part"
     with Recorder(tmp_path / "a.tdz", meta, dealings=Dealings(news.append)) as recorder:
         recorder.add(make_tick(0))
-        (tmp_path / "a.tdz.part").unlink()
-    assert "was not made" in news[0] and "its ticks are lost" in news[0] and "can be read" not in news[0]
+        path.unlink()
+    assert "was not made" in news[0] and news[0].endswith(
+        "its ticks are lost, none can be read in " + str(path)
+    )
 
 
 def test_a_finished_file_is_not_denied_when_the_append_only_one_is_removed_meanwhile(
@@ -320,12 +323,13 @@ def test_ticks_behind_a_spoiled_place_are_not_thrown_away_with_the_append_only_f
         with path.open("r+b") as file:
             file.seek(30 * 672)
             file.write(b"spoiled")
-    assert "a.tdz was not made (breaks off at byte" in news[0]
+    assert "a.tdz was not made (breaks off at byte" in news[0] and "a.tdz.part has 25 of its ticks" in news[0]
     assert read_log(path).ticks == 25 and path.stat().st_size > 50 * 672
 
 
-def test_an_append_only_file_that_was_emptied_is_told_of(
-    tmp_path: Path, meta: dict[str, Any], make_tick: Make
+@pytest.mark.parametrize("ticks_after", [0, 25])
+def test_an_append_only_file_that_was_emptied_is_not_called_readable(
+    tmp_path: Path, meta: dict[str, Any], make_tick: Make, ticks_after: int
 ) -> None:
     news: list[str] = []
     path = tmp_path / "a.tdz.part"
@@ -335,7 +339,30 @@ def test_an_append_only_file_that_was_emptied_is_told_of(
         while path.stat().st_size < 25 * 672:
             time.sleep(0.01)
         os.truncate(path, 0)
+        for number in range(ticks_after):  # what is written behind a gap makes the file as large as ever
+            recorder.add(make_tick(number))
     assert "a.tdz was not made" in news[0]
+    assert news[0].endswith(f"its ticks are lost, none can be read in {path}") and "convert" not in news[0]
+    with pytest.raises(ArchiveError):
+        read_log(path)
+
+
+def test_ticks_that_a_disk_that_hangs_has_taken_can_be_read(
+    tmp_path: Path, meta: dict[str, Any], make_tick: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorder_module, "CLOSE_S", 0.1)
+    disk, news = Disk(), []
+    path = tmp_path / "a.tdz.part"
+    with Recorder(tmp_path / "a.tdz", meta, dealings=Dealings(news.append, create=disk.create)) as recorder:
+        for number in range(25):
+            recorder.add(make_tick(number))
+        while recorder._readable < 25:
+            time.sleep(0.01)
+        disk.works.clear()
+        recorder.add(make_tick(25))
+    disk.works.set()
+    assert f"(the disk takes nothing more); {path} has 25 of its ticks" in news[0]
+    assert read_log(path).ticks >= 25
 
 
 def test_a_file_that_somebody_spoiled_meanwhile_is_told_of(
@@ -350,6 +377,7 @@ def test_a_file_that_somebody_spoiled_meanwhile_is_told_of(
             file.seek(20)
             file.write(b"spoiled")
     assert "a.tdz was not made (nothing of this recording can be read (breaks off at byte 8" in news[0]
+    assert news[0].endswith("its ticks are lost, none can be read in " + str(tmp_path / "a.tdz.part"))
 
 
 @pytest.mark.parametrize("limits", [{"most_mb": 0.5}, {"most_mb": 2000.0}, {"keep_free_mb": -1.0}])

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from threading import Lock
 from time import monotonic
+from types import TracebackType
 from typing import Protocol
 
 import numpy as np
 
 from firmware_bridge.drive.clock import Ticker
 from firmware_bridge.wire.protocol import Instruction, Packet
-from hardware.errors import DuckError
 from microduck.virtual_body import STEP_S
 
 LOOK_S = 0.001
@@ -64,22 +64,20 @@ class LiveDuck:
         self._lock = Lock()
         self._lived_s = self._noted_s = clock()
         self._goals = 0.0 * bus.goals  # integral since the last step [rad s]
-        self._error: DuckError | OSError | None = None
+        self._error: BaseException | None = None
 
     def hear(self, packet: Packet) -> None:
         """Live until a packet that reads, and note what is in force until one that writes.
 
         To be called before the packet is dealt with. An error is kept for whoever calls `live`.
         """
-        with self._lock:
-            try:
-                self._catch_up(self._clock())
-                now = self._clock()  # that took its time
-                self._note(now)
-                if packet.instruction in _READS and now - self._lived_s >= LOOK_S:
-                    self._step(now)
-            except (DuckError, OSError) as error:
-                self._error = error
+        with self._lock, ExitStack() as kept:
+            kept.push(self._keep)
+            self._catch_up(self._clock())
+            now = self._clock()  # that took its time
+            self._note(now)
+            if packet.instruction in _READS and now - self._lived_s >= LOOK_S:
+                self._step(now)
 
     def live(self) -> None:
         """Live until now, but for the last step, which a read may yet end.
@@ -87,6 +85,7 @@ class LiveDuck:
         Raises:
             DuckError: the report of a run cannot be written.
             OSError: nothing can be told.
+            BaseException: whatever else went wrong in `hear`.
         """
         with self._lock:
             if self._error:
@@ -107,6 +106,13 @@ class LiveDuck:
             ticker.wait()
             self.live()
             on_tick(ticker.ticks)
+
+    def _keep(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        """Keep any error of the bus's thread, which must not die of it: a port that is deaf looks alive."""
+        self._error = self._error or error
+        return error is not None
 
     def _catch_up(self, now: float) -> None:
         if now - self._lived_s > MOST_CATCH_UP_S:

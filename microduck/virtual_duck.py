@@ -254,8 +254,6 @@ def run_virtual_duck(
     """
     if options.video is not None:
         Renderer(load_model(), Shot()).close()
-    if options.report is not None:
-        save_reports(options.report, [])
     body, senses = _make(options.twin)
     bus = EmulatedDuck(follow=False)
     duck = VirtualDuck(bus, body, notify, options.report, senses)
@@ -263,6 +261,8 @@ def run_virtual_duck(
         stack.enter_context(bus)
         if options.link is not None:
             stack.enter_context(_linked(bus.port, options.link))
+        if options.report is not None:  # after the link: where that is refused, an old report stays
+            save_reports(options.report, [])
         viewer = stack.enter_context(Viewer(body.model, body.data)) if options.view else None
         notify(f"the virtual duck is on {options.link or bus.port}")
         duck.run(options.seconds, stop, viewer)

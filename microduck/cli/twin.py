@@ -6,6 +6,7 @@ from pathlib import Path
 
 import tyro
 
+from firmware_bridge.cli.recording import refuse_recording
 from hardware.errors import ConfigError
 from microduck.cli.console import console
 
@@ -20,6 +21,7 @@ def twin(file: tyro.conf.Positional[Path], seed: int = 0, strength: float = 1.0)
     """
     from microduck.randomization import Randomization, Twin, load_twin, save_twin
 
+    refuse_recording(file)  # also one that is still made
     if file.exists():
         try:
             load_twin(file)

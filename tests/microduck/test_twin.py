@@ -123,3 +123,9 @@ def test_a_twin_replaces_a_twin_and_nothing_else(tmp_path):
     with pytest.raises(ConfigError, match="is there and no twin"):
         write_twin(path, seed=3)
     assert path.read_bytes() == b"a recording"
+
+
+def test_a_twin_takes_no_name_of_a_recording(tmp_path):
+    with pytest.raises(ConfigError, match="a recording's name"):
+        write_twin(tmp_path / "walk.tdz")
+    assert not list(tmp_path.iterdir())

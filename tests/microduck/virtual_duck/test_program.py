@@ -42,12 +42,14 @@ def test_link_replaces_an_old_link_but_no_file(tmp_path, said):
 
 
 def test_a_link_of_the_users_to_a_file_stays(tmp_path, said):
-    link, file = tmp_path / "duck", tmp_path / "file"
+    link, file, report = tmp_path / "duck", tmp_path / "file", tmp_path / "report.json"
     file.write_text("a file")
+    report.write_text("of yesterday")
     link.symlink_to(file)
     with pytest.raises(ConfigError, match="leads to no port"):
-        run_virtual_duck(VirtualDuckOptions(seconds=0.01, link=link), said.append)
+        run_virtual_duck(VirtualDuckOptions(seconds=0.01, report=report, link=link), said.append)
     assert link.readlink() == file
+    assert report.read_text() == "of yesterday"
 
 
 def test_a_link_name_that_is_none_is_told(tmp_path, said):
